@@ -4,7 +4,6 @@ It is made once for each state of the tables, without user ids. Texts are not co
 erased texts finds them; an erasure removes all scratch files, this one among them.
 """
 
-import re
 import secrets
 from contextlib import closing
 from pathlib import Path
@@ -22,9 +21,14 @@ if TYPE_CHECKING:
 
 _VERSION = 1  # of the tables below: another one makes every corpus again
 _READ = ("comments", "articles", "scores", "scores_explained", "models")
-_MOST_SCORES = 24  # columns of scores; those with the most values
-_HEX = re.compile(r"[0-9a-f]{64}")
 _KEY = "source, day, thread_id, comment_id"
+# columns of scores, those with the most values: a name that SQL takes; implicitness of a single model is that in force
+_SCORES = """with named as (select metric, model_id, count(*) as count,
+        if(regexp_full_match(model_id, '[0-9a-f]{64}'), left(model_id, 8), model_id) as model from scores group by all)
+    select regexp_replace(lower(metric || '_' || model), '[^a-z0-9]+', '_', 'g'), metric || ' by ' || model,
+        metric, model_id from named
+    where metric <> 'implicitness' or (select count(*) from named where metric = 'implicitness') > 1
+    order by count desc, metric, model_id limit 24"""
 
 
 def make_corpus() -> Path:
@@ -40,11 +44,9 @@ def make_corpus() -> Path:
     address = str(draft).replace("'", "''")
     try:
         with closing(connect(" ".join((*_READ, "comments_scored")), unsafe=True)) as con:
-            con.execute("pragma force_compression = 'uncompressed'")
-            con.execute("set default_null_order = 'nulls_last'")
+            con.execute("pragma force_compression = 'uncompressed'; set default_null_order = 'nulls_last'")
             con.execute(f"attach '{address}' as corpus")
             _fill(con)
-            con.execute("detach corpus")
         draft.chmod(0o600)
         for old in folder.glob("[!.]*"):
             old.unlink(missing_ok=True)
@@ -57,26 +59,26 @@ def make_corpus() -> Path:
 
 def _fill(con: "duckdb.DuckDBPyConnection") -> None:
     """Fill the tables `comments`, `threads`, `scores` (name and label of the columns of scores) and `notes`."""
-    scores = _list_scores(con)
+    scores = {name: row for name, *row in con.execute(_SCORES).fetchall()}
     pivots = "".join(f", max(value) filter (where metric = ? and model_id = ?) as {name}" for name in scores)
     values = [value for _, *pair in scores.values() for value in pair]
-    con.execute(f"create temp table pivoted as select {_KEY}{pivots} from scores group by all", values)
-    con.execute(
-        f"create temp table scored as select {_KEY}, implicitness, percentile, band, weakness from comments_scored"
-    )
     words = "list({'word': word, 'change': change} order by position) as words"
     explained = f"(select *, dense_rank() over (partition by {_KEY} order by model_id) as place from scores_explained)"
-    con.execute(f"create temp table explained as select {_KEY}, {words} from {explained} where place = 1 group by all")
-    con.execute(
-        """create table corpus.threads as select (row_number() over (order by source, day, thread_id))::int as thread,
+    for name, sql in {
+        "scored": f"{_KEY}, implicitness, percentile, band, weakness from comments_scored",
+        "explained": f"{_KEY}, {words} from {explained} where place = 1 group by all",
+        "pivoted": f"{_KEY}{pivots} from scores group by all",
+        "corpus.threads": """(row_number() over (order by source, day, thread_id))::int as thread,
             source, day, thread_id, coalesce(title, left(text, 40)) as title, left(text, 2000) as text
-        from (select distinct source, day, thread_id from comments) left join articles_distinct
-        using (source, day, thread_id)"""
-    )
+            from (select distinct source, day, thread_id from comments)
+            left join articles_distinct using (source, day, thread_id)""",
+        "corpus.notes": "distinct weakness as note from scored where weakness is not null",
+    }.items():
+        con.execute(f"create table {name} as select {sql}", values if name == "pivoted" else [])
     if not con.execute("from corpus.threads limit 1").fetchall():
         raise Missing("there are no comments to browse; run `undertone import FILE` or `undertone collect`")
     con.execute(
-        f"""create temp table numbered as
+        f"""create table numbered as
         select (row_number() over (order by implicitness desc, like_count desc, {_KEY}) - 1)::int as n, {_KEY}, thread,
             parent_id, created_at, lang, c.text, t.title, like_count as likes, length(c.text)::int as length,
             implicitness, percentile, band, words{"".join(f", {name}" for name in scores)}
@@ -84,32 +86,17 @@ def _fill(con: "duckdb.DuckDBPyConnection") -> None:
         left join scored using ({_KEY}) left join pivoted using ({_KEY}) left join explained using ({_KEY})"""
     )
     labels = {"implicitness": "implicitness", **{name: label for name, (label, *_) in scores.items()}}
-    ranks = "".join(  # the middle of those with the same value
-        f""", case when c.{name} is not null then 50 * (percent_rank() over by_{name} + cume_dist() over by_{name})
-        end::float as rank_{name}"""
-        for name in labels
+    middle = (
+        ", case when c.{0} is not null then 50 * (percent_rank() over w_{0} + cume_dist() over w_{0}) end as rank_{0}"
     )
-    windows = ", ".join(f"by_{name} as (partition by c.{name} is null order by c.{name})" for name in labels)
+    window = (
+        "w_{0} as (partition by c.{0} is null order by c.{0})"  # the rank is the middle of those with the same value
+    )
     con.execute(
         f"""create table corpus.comments as
-        select c.* exclude (parent_id), lower(c.text) as folded, p.n as parent{ranks} from numbered as c
-        left join numbered as p on p.thread = c.thread and p.comment_id = c.parent_id window {windows} order by c.n"""
+        select c.* exclude (parent_id), lower(c.text) as folded, p.n as parent{"".join(map(middle.format, labels))}
+        from numbered as c left join numbered as p on p.thread = c.thread and p.comment_id = c.parent_id
+        window {", ".join(map(window.format, labels))} order by c.n"""
     )
     con.execute("create table corpus.scores (name varchar, label varchar)")
     con.executemany("insert into corpus.scores values (?, ?)", [*labels.items()])
-    con.execute("create table corpus.notes as select distinct weakness as note from scored where weakness is not null")
-
-
-def _list_scores(con: "duckdb.DuckDBPyConnection") -> dict[str, tuple[str, str, str]]:
-    """List label, metric and model of `scores` by a name that SQL takes; a single model's implicitness is in force."""
-    rows = con.execute(
-        "select metric, model_id from scores group by all order by count(*) desc, metric, model_id"
-    ).fetchall()
-    is_single = sum(metric == "implicitness" for metric, _ in rows) == 1
-    scores = {}
-    for metric, model_id in rows[:_MOST_SCORES]:
-        model = model_id[:8] if _HEX.fullmatch(model_id) else model_id
-        if metric != "implicitness" or not is_single:
-            name = re.sub(r"\W+", "_", f"{metric}_{model}".lower(), flags=re.ASCII)
-            scores[name] = (f"{metric} by {model}", metric, model_id)
-    return scores

@@ -19,15 +19,11 @@ from pipeline.tasks.erasure.run import lock_erasures
 from pipeline.tasks.labelling import judgements
 from pipeline.tasks.record.retry import retry
 
-LIMIT = 20_000
-
 
 def _open_corpus() -> Corpus:
     """Open the corpus of the tables as they are now; while it is made, no erasure runs."""
     with lock_erasures(), console.working("preparing the comments"):
-        corpus = Corpus(warehouse.make_corpus())
-        corpus.describe()  # so that the page need not wait for it
-    return corpus
+        return Corpus(warehouse.make_corpus())
 
 
 def browse(
@@ -60,7 +56,7 @@ def export_site(
     where: Annotated[
         str, Option(help="A view: JSON, or the address of one in `browse`.", show_default="all comments")
     ] = "",
-    limit: Annotated[int, Option(min=1, help="Comments at most, in the order of the view.")] = LIMIT,
+    limit: Annotated[int, Option(min=1, help="Comments at most, in the order of the view.")] = 20_000,
 ) -> None:
     """Write the page of `browse` with a selection of comments as files for any web server.
 

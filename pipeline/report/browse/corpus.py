@@ -17,19 +17,14 @@ from pipeline.report.browse.view import CHOICE, DATE, NUMBER, Column, View, buil
 
 PAGE = 100  # rows
 BINS = 40
-CELLS = 30  # of the plot of two scores, each way
 POINTS = 20_000  # of the map
 _WORST = 50  # disagreements
 _MOST_REPLIES = 500
 _MOST_VALUES = 50  # of a choice
 _COUNTS = ("likes", "length")  # many small ones and a few large
-_PLAIN = {
-    "source": CHOICE,
-    "lang": CHOICE,
-    "band": CHOICE,
-    "day": DATE,
-    **dict.fromkeys((*_COUNTS, "percentile"), NUMBER),
-}
+_PLAIN = (
+    dict.fromkeys(("source", "lang", "band"), CHOICE) | {"day": DATE} | dict.fromkeys((*_COUNTS, "percentile"), NUMBER)
+)
 
 
 class Corpus:
@@ -38,12 +33,10 @@ class Corpus:
     def __init__(self, path: Path, memory: str = "1GB") -> None:
         self.path = path
         self._con = duckdb.connect(str(path), read_only=True, config={"memory_limit": memory})
-        for setting in (
-            "enable_external_access = false",
-            "default_null_order = 'nulls_last'",
-            "lock_configuration = true",
-        ):
-            self._con.execute(f"set {setting}")
+        self._con.execute("set enable_external_access = false; set default_null_order = 'nulls_last'")
+        self._con.execute("set lock_configuration = true")
+        self.columns = self._list_columns()
+        self.names = ", ".join(self.columns)
 
     def select(self, sql: str, values: Any = ()) -> pl.DataFrame:
         """Return the rows of a query; Missing if an erasure or a newer corpus removed this one."""
@@ -55,9 +48,8 @@ class Corpus:
             except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
                 raise BadInput(f"a value of the filter is no number or day: {error}") from error
 
-    @cached_property
-    def columns(self) -> dict[str, Column]:
-        """Columns to filter, sort and draw by, with their bins, by name."""
+    def _list_columns(self) -> dict[str, Column]:
+        """List the columns to filter, sort and draw by, with their bins, by name."""
         labels = dict(self.select("select name, label from scores").iter_rows())
         columns = {}
         for name, kind in {**dict.fromkeys(labels, NUMBER), **_PLAIN}.items():
@@ -67,15 +59,10 @@ class Corpus:
                 values = self.select(f"{sql} limit {_MOST_VALUES}").to_series().to_list()
                 columns[name] = column._replace(values=tuple(values), bins=len(values))
                 continue
-            low, high = self.select(f"select min({column.scale}), max({column.scale}) from comments").row(0)
+            low, high = self.select(f"select min({_scale(column)}), max({_scale(column)}) from comments").row(0)
             if low is not None:
                 columns[name] = column._replace(**_choose_bins(column, float(low), float(high)))
         return columns
-
-    @property
-    def names(self) -> str:
-        """The names of the columns, for SQL."""
-        return ", ".join(self.columns)
 
     def describe(self) -> dict[str, Any]:
         """Describe the corpus: its columns, the number of its comments, and where its models are weak."""
@@ -120,16 +107,13 @@ class Corpus:
         first = "select * from comments order by n not in (select n from line), created_at, n"
         sql = f"with recursive {comments}, {line} select n, parent, text, words, {self.names} from ({first}"
         rows = self.select(f"{sql} limit {_MOST_REPLIES}) order by created_at, n", [thread.item(), number])
-        article = self.select("select title, text from threads where thread = ?", [thread.item()])
-        count = self.select("select count(*) from comments where thread = ?", [thread.item()]).item()
-        return {"article": list_dicts(article)[0], "comments": list_dicts(rows), "count": count}
+        count = "(select count(*) from comments where thread = t.thread) as count"
+        article = self.select(f"select title, text, {count} from threads as t where thread = ?", [thread.item()])
+        return {**list_dicts(article)[0], "comments": list_dicts(rows)}
 
     def compare(self, view: View, a: str, b: str) -> dict[str, Any]:
-        """Compare two scores over the rows of a view: counts by cell, rank correlation, the largest disagreements.
-
-        Ranks are percentiles among all comments of the corpus with that score.
-        """
-        x, y = (_bin(self.check_score(name), CELLS) for name in (a, b))
+        """Compare two scores: counts by cell, correlation of ranks among all with the score, largest disagreements."""
+        x, y = (_bin(self.check_score(name)) for name in (a, b))
         condition, values = build_condition(view, self.columns)
         ranks = f"rank_{a}::double as rank_a, rank_{b}::double as rank_b"
         rows = f"(select n, text, {a} as a, {b} as b, {x} as x, {y} as y, {ranks} from comments where {condition})"
@@ -156,9 +140,8 @@ class Corpus:
     def read_rank(self, number: int, score: str) -> tuple[dict[str, Any], float]:
         """Read the key of a comment, and the percentile that a score gives it."""
         rank = f"rank_{self.check_score(score).name}"
-        sql = (
-            f"select source, day, thread_id, comment_id, {rank} as rank from comments where n = ? and rank is not null"
-        )
+        key = "source, day, thread_id, comment_id"
+        sql = f"select {key}, {rank} as rank from comments where n = ? and rank is not null"
         rows = self.select(sql, [number]).to_dicts()
         if not rows:
             raise Missing(f"there is no comment {number} with a score {score}")
@@ -180,13 +163,18 @@ def _choose_bins(column: Column, low: float, high: float) -> dict[str, Any]:
     return {"low": low, "step": (high - low) / BINS or 1.0, "bins": BINS if high > low else 1}
 
 
-def _bin(column: Column, cells: int | None = None) -> str:
-    """The SQL for the bin of a column's value, from 0, or its cell of so many; for a choice, the value."""
+def _scale(column: Column) -> str:
+    """The SQL that makes a number of a value, by which it has its bin."""
+    if column.kind == DATE:
+        return f"({column.name} - date '1970-01-01')"
+    return f"log2({column.name} + 1)" if column.is_log else column.name
+
+
+def _bin(column: Column) -> str:
+    """The SQL for the bin of a column's value, from 0; for a choice, the value."""
     if column.kind == CHOICE:
         return column.name
-    count = cells or column.bins
-    step = column.step * column.bins / count
-    place = f"least(greatest(floor(({column.scale} - {column.low}) / {step}), 0), {count - 1})::int"
+    place = f"least(greatest(floor(({_scale(column)} - {column.low}) / {column.step}), 0), {column.bins - 1})::int"
     return f"case when {column.name} is not null then {place} end"  # `least` passes over null
 
 
@@ -201,10 +189,7 @@ def list_dicts(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def place_texts(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add x and y to rows with a text, near to those with the same n-grams of characters.
-
-    They are the second and third axis of the n-grams' singular values; the first one is the length.
-    """
+    """Add x and y to rows by their text: the second and third singular axis of its n-grams; the first is the length."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, check_name
 
 NUMBER, DATE, CHOICE = "number", "date", "choice"
 _KINDS = {NUMBER: "double", DATE: "date", CHOICE: "varchar"}
@@ -23,13 +23,6 @@ class Column(NamedTuple):
     bins: int = 0
     is_log: bool = False  # bins double in width, from 0
     values: tuple[str, ...] = ()  # of a choice
-
-    @property
-    def scale(self) -> str:
-        """The SQL that makes a number of a value, by which it has its bin."""
-        if self.kind == DATE:
-            return f"({self.name} - date '1970-01-01')"
-        return f"log2({self.name} + 1)" if self.is_log else self.name
 
 
 class View(NamedTuple):
@@ -56,38 +49,28 @@ def parse_view(text: str, columns: Mapping[str, Column]) -> View:
     text = unquote(text.rpartition("#")[2]) if text.startswith(("http", "#", "%")) else text
     try:
         fields = json.loads(text or "{}")
-        view = View(
-            str(fields.get("search") or ""),
-            {name: [str(value) for value in values] for name, values in fields.get("among", {}).items()},
-            {name: (low, high) for name, (low, high) in fields.get("between", {}).items()},
-            str(fields.get("sort") or "n"),
-            bool(fields.get("descending")),
-        )
+        among = {name: [*map(str, values)] for name, values in fields.get("among", {}).items()}
+        between = {name: (low, high) for name, (low, high) in fields.get("between", {}).items()}
+        search, sort = (str(fields.get(name) or "") for name in ("search", "sort"))
+        view = View(search, among, between, sort or "n", bool(fields.get("descending")))
     except (ValueError, TypeError, AttributeError) as error:
         expected = '{"search": "words", "among": {"lang": ["zh"]}, "between": {"likes": [10, null]}}'
         raise BadInput(f"this is no view: {text[:80]!r}; expected JSON such as {expected}") from error
-    for names, kinds in ((view.among, (CHOICE,)), (view.between, (NUMBER, DATE)), ({view.sort}, (*_KINDS,))):
-        for name in names:
-            if not (name == "n" and names == {"n"}) and (name not in columns or columns[name].kind not in kinds):
-                fitting = [column.name for column in columns.values() if column.kind in kinds]
-                raise BadInput(f"no column {str(name)[:80]!r} for this; expected one of {', '.join(fitting)}")
+    names = {kind: [name for name, column in columns.items() if column.kind == kind] for kind in _KINDS}
+    for name in [*among, *between, view.sort]:
+        fitting = (
+            names[CHOICE] if name in among else names[NUMBER] + names[DATE] if name in between else ["n", *columns]
+        )
+        check_name("column of this kind", name, fitting)
     return view
 
 
 def build_condition(view: View, columns: Mapping[str, Column], without: str = "") -> tuple[str, list[Any]]:
     """Build the condition of a view as SQL with its values; `without` is a column whose filter is left out."""
-    terms = ["true"]
-    values: list[Any] = []
-    for word in view.search.split():
-        terms.append("contains(folded, lower(?))")
-        values.append(word)
-    for name, choices in view.among.items():
-        if name != without:
-            terms.append(f"list_contains(?::varchar[], {name})")
-            values.append(choices)
+    terms: list[tuple[str, Any]] = [("contains(folded, lower(?))", word) for word in view.search.split()]
+    terms += [(f"list_contains(?::varchar[], {name})", view.among[name]) for name in view.among if name != without]
     for name, bounds in view.between.items():
         for sign, bound in zip((">=", "<="), bounds, strict=True):
             if name != without and bound is not None:
-                terms.append(f"{name} {sign} ?::{_KINDS[columns[name].kind]}")
-                values.append(bound)
-    return " and ".join(terms), values
+                terms.append((f"{name} {sign} ?::{_KINDS[columns[name].kind]}", bound))
+    return " and ".join(["true", *(term for term, _ in terms)]), [value for _, value in terms]

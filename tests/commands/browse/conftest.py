@@ -15,64 +15,36 @@ from tests.support.pages import HOSTILE
 from tests.support.rows.filled import DAY, NEXT, digest, filled
 
 USER = digest("a person", 32)
-TEXTS = [
-    *HOSTILE,
-    '=HYPERLINK("https://evil.example")',
-    "@SUM(1)",
-    "\u202egnitteg \u200bretteb",
-    "您老可真是准时",
-    "O'Brien? LOVELY train; --",
-]
+A, B, JUDGE = "implicitness_aaaaaaaa", "implicitness_bbbbbbbb", "quality_judge_x"
+MODELS = {A: ("implicitness", "a" * 64), B: ("implicitness", "b" * 64), JUDGE: ("quality", "judge:x")}
+TEXTS = [*HOSTILE, '=HYPERLINK("https://evil.example")', "@SUM(1)", "\u202egnitteg \u200bretteb", "您老可真是准时"]
 
 
 def write_rows() -> pl.DataFrame:
     """Write comments, articles, scores and words; return the comments with their scores as columns."""
-    comments = []
-    for n in range(60):
-        text = TEXTS[n] if n < len(TEXTS) else f"Nice day {n}, 真好" if n % 2 else f"a lovely train {n}"
-        parent = f"c{n - 3}" if n % 20 > 5 else None
-        comments.append({
-            "source": "weibo" if n % 20 < 15 else "zhihu", "day": DAY if n < 40 else NEXT,
-            "thread_id": f"site-thread-{n // 20}", "comment_id": f"c{n}", "parent_id": parent, "text": text,
-            "lang": "zh" if "真" in text else "en",
-            "like_count": None if n % 11 == 0 else n * n, "user_id": USER,
-        })  # fmt: skip
-    frame = filled("comments", *comments)
-    key = ("source", "day", "thread_id", "comment_id", "text_hash")
-    scores = []
-    for n, row in enumerate(frame.select(key).to_dicts()):
-        scores += [{**row, "model_id": "a" * 64, "value": round(n * 37 % 60 / 30, 6)}]
-        scores += [{**row, "model_id": "b" * 64, "value": round(n * 17 % 13 / 10, 6)}]
-        scores += [{**row, "metric": "quality", "model_id": "judge:x", "value": float(n % 4)}] * (n % 3 == 0)
-    for (source, day), part in frame.partition_by("source", "day", as_dict=True).items():
-        where = warehouse.make_slice(source=str(source), day=str(day))
-        warehouse.overwrite("comments", where, part, "test")
-        threads = part.select("source", "day", "thread_id").unique().to_dicts()
-        articles = [{**thread, "title": HOSTILE[0], "text": f"About trains {HOSTILE[1]}"} for thread in threads]
-        warehouse.overwrite("articles", where, filled("articles", *articles), "test")
-        rows = [row for row in scores if (row["source"], row["day"]) == (source, day)]
-        warehouse.overwrite("scores", where, filled("scores", *rows), "test")
-    word = {**frame.select(key).row(13, named=True), "model_id": "a" * 64}
-    words = [
-        word | {"position": 1, "word": "Nice", "change": 0.3},
-        word | {"position": 2, "word": "13", "change": -0.1},
-    ]
-    warehouse.overwrite(
-        "scores_explained",
-        warehouse.make_slice(source="weibo", day=str(DAY)),
-        filled("scores_explained", *words),
-        "test",
-    )
-    a, b, judged = (
-        [
-            next((row["value"] for row in scores if row["comment_id"] == f"c{n}" and row["model_id"] == model), None)
-            for n in range(60)
-        ]
-        for model in ("a" * 64, "b" * 64, "judge:x")
-    )
-    return frame.with_columns(
-        implicitness_aaaaaaaa=pl.Series(a), implicitness_bbbbbbbb=pl.Series(b), quality_judge_x=pl.Series(judged)
-    )
+    texts = [*TEXTS, "O'Brien? LOVELY train; --", *(f"a lovely train {n}" if n % 2 else f"真好 {n}" for n in range(48))]
+    comments = filled("comments", *(
+        {"day": DAY if n < 40 else NEXT, "thread_id": f"site-{n // 20}",
+         "comment_id": f"c{n}", "parent_id": f"c{n - 3}" if n % 20 > 5 else None, "text": text, "user_id": USER,
+         "lang": "zh" if "真" in text else "en", "like_count": None if n % 11 == 0 else n * n}
+        for n, text in enumerate(texts)
+    ))  # fmt: skip
+    values = {A: [n * 37 % 60 / 30 for n in range(60)], B: [n * 17 % 13 / 10 for n in range(60)]}
+    values[JUDGE] = [float(n % 4) if n % 3 == 0 else None for n in range(60)]
+    rows = comments.with_columns(pl.Series(name, column).round(6) for name, column in values.items())
+    key = ["source", "day", "thread_id", "comment_id", "text_hash"]
+    scores = rows.unpivot([*MODELS], index=key).drop_nulls().to_dicts()
+    threads = rows.select(key[:3]).unique().to_dicts()
+    word = rows.select(key).row(13, named=True) | {"model_id": "a" * 64}
+    words = [("lovely", 0.3), ("train", -0.1)]
+    for name, items in {
+        "articles": [thread | {"title": HOSTILE[0], "text": f"About trains {HOSTILE[1]}"} for thread in threads],
+        "scores": [row | dict(zip(("metric", "model_id"), MODELS[row.pop("variable")], strict=True)) for row in scores],
+        "scores_explained": [word | {"position": n, "word": w, "change": v} for n, (w, v) in enumerate(words, 1)],
+    }.items():
+        warehouse.overwrite(name, {"source": "weibo"}, filled(name, *items), "test")
+    warehouse.overwrite("comments", {"source": "weibo"}, comments, "test")
+    return rows
 
 
 @pytest.fixture(scope="session")
@@ -90,12 +62,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pl.DataFrame]
 
 
 @pytest.fixture
-def rows(built: tuple[Path, pl.DataFrame]) -> pl.DataFrame:
-    """The rows of the corpus."""
-    return built[1]
-
-
-@pytest.fixture
 def corpus(built: tuple[Path, pl.DataFrame], tmp_path: Path) -> Corpus:
     """A copy of the corpus, opened."""
     return Corpus(Path(shutil.copy(built[0], tmp_path / "corpus.duckdb")))
@@ -105,13 +71,8 @@ def corpus(built: tuple[Path, pl.DataFrame], tmp_path: Path) -> Corpus:
 def server(corpus: Corpus) -> Iterator[Server]:
     """A server of the corpus, whose labels are listed as its `labels`."""
     labels: list[object] = []
-
-    def judge(*label: object) -> int:
-        labels.append(label)
-        return len(labels)
-
-    with Server(corpus, judge) as server:
+    with Server(corpus, lambda *label: labels.append(label) or len(labels)) as server:
         server.labels = labels  # type: ignore[attr-defined]
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
         yield server
         server.shutdown()

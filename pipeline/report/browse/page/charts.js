@@ -86,15 +86,15 @@ export function drawHistogram(column, counts, bounds, onChange) {
   return make("div", {}, figure, make("p", {className: "bounds"}, fields[0], " to ", fields[1]));
 }
 
-export function drawCells(cells, size, a, b) {
+export function drawCells(cells, a, b) {
   const most = Math.log(Math.max(...cells.map(cell => cell[2]), 1) + 1);
   const label = `Counts of comments by ${a.label} (across) and ${b.label} (up)`;
-  const figure = draw("svg", {viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": label},
-    draw("rect", {x: 0, y: 0, width: size, height: size, class: "frame"}));
+  const figure = draw("svg", {viewBox: `0 0 ${a.bins} ${b.bins}`, role: "img", "aria-label": label},
+    draw("rect", {x: 0, y: 0, width: a.bins, height: b.bins, class: "frame"}));
   for (const [x, y, count] of cells) {
     const opacity = .15 + .85 * Math.log(count + 1) / most;
     const title = draw("title", {}, `${format(count)} comments`);
-    figure.append(draw("rect", {x, y: size - 1 - y, width: .94, height: .94, class: "bar", opacity}, title));
+    figure.append(draw("rect", {x, y: b.bins - 1 - y, width: .94, height: .94, class: "bar", opacity}, title));
   }
   const ends = [`${format(edge(a, 0))} … ${format(edge(a, a.bins))}`, `${format(edge(b, 0))} … ${format(edge(b, b.bins))}`];
   return make("figure", {}, make("figcaption", {}, `↑ ${b.label}, ${ends[1]}`), figure,

@@ -1,6 +1,6 @@
 // Where the rows come from: the server of `undertone browse`, or data.json beside the page of `undertone export site`.
 
-const PAGE = 100, CELLS = 30, WORST = 50;
+const PAGE = 100, WORST = 50;
 
 async function request(name, fields = {}, options = {}) {
   const response = await fetch(`api/${name}?${new URLSearchParams(fields)}`, options);
@@ -38,9 +38,8 @@ export function edge(column, bin, end = 0) {
   return column.is_log ? Math.round(2 ** place) - 1 - end : Number(place.toPrecision(4));
 }
 
-function bin(column, value, count = column.bins) {
-  const step = column.step * column.bins / count;
-  return Math.min(Math.max(Math.floor((scale(column, value) - column.low) / step), 0), count - 1);
+function bin(column, value) {
+  return Math.min(Math.max(Math.floor((scale(column, value) - column.low) / column.step), 0), column.bins - 1);
 }
 
 class Memory {
@@ -85,7 +84,7 @@ class Memory {
   thread(n) {
     const {thread, title} = this.all.find(row => row.n === n), text = this.content.articles[thread];
     const comments = this.all.filter(row => row.thread === thread);
-    return {article: {title, text}, comments, count: comments.length};
+    return {title, text, comments, count: comments.length};
   }
 
   rank(name) {
@@ -104,7 +103,7 @@ class Memory {
     const rows = this.select(view).filter(row => row[a] !== null && row[b] !== null)
       .map(row => ({n: row.n, text: row.text, a: row[a], b: row[b], rank_a: ofA[row.n], rank_b: ofB[row.n]}));
     for (const row of rows) {
-      const key = `${bin(this.columns[a], row.a, CELLS)},${bin(this.columns[b], row.b, CELLS)}`;
+      const key = `${bin(this.columns[a], row.a)},${bin(this.columns[b], row.b)}`;
       cells.set(key, (cells.get(key) || 0) + 1);
     }
     rows.sort((x, y) => Math.abs(y.rank_a - y.rank_b) - Math.abs(x.rank_a - x.rank_b) || x.n - y.n);

@@ -132,7 +132,7 @@ function showCharts(counts) {
 function showComparison({cells, rows, count, correlation}, a, b) {
   find("#summary").textContent = `${format(count)} comments have both scores; their ranks correlate by ${format(correlation)}.`
     + " Ranks are percentiles among all comments with the score.";
-  find("#scatter").replaceChildren(drawCells(cells, 30, columns[a], columns[b]));
+  find("#scatter").replaceChildren(drawCells(cells, columns[a], columns[b]));
   const heads = ["comment", columns[a].label, columns[b].label, ...(data.judge ? ["who is right?"] : [])];
   find("#compare thead").replaceChildren(make("tr", {}, ...heads.map(textContent => make("th", {scope: "col", textContent}))));
   find("#compare tbody").replaceChildren(...rows.map(row => {

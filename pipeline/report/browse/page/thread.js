@@ -25,8 +25,8 @@ function describe(comment, columns) {
 
 export function showThread(pane, thread, number, columns, {onOpen, onClose}) {
   const close = make("button", {textContent: "Close", onclick: onClose});
-  const article = make("details", {open: true}, make("summary", {}, make("bdi", {textContent: thread.article.title || "Article"})),
-    make("p", {className: "soft", dir: "auto", textContent: thread.article.text || "The article has no text."}));
+  const article = make("details", {open: true}, make("summary", {}, make("bdi", {textContent: thread.title || "Article"})),
+    make("p", {className: "soft", dir: "auto", textContent: thread.text || "The article has no text."}));
   const chosen = thread.comments.find(comment => comment.n === number), words = chosen.words || [];
   const facts = make("dl");
   for (const column of columns.filter(one => chosen[one.name] !== null)) {
