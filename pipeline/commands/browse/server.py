@@ -92,23 +92,20 @@ class _Handler(BaseHTTPRequestHandler):
             return 303, b"", {"Location": "/", "Set-Cookie": f"{server.cookie}; HttpOnly; SameSite=Strict; Path=/"}
         if not any(_is_equal(part.strip(), server.cookie) for part in self.headers.get("Cookie", "").split(";")):
             raise Refused("open the address that `undertone browse` printed; it has a token")
-        if self.command == "POST":
-            return self._write_label(url.path)
+        if (self.command, url.path) == ("POST", "/api/label"):
+            return self._write_label()
         if (name := url.path.removeprefix("/") or "index.html") in server.page:
             return 200, server.page[name], {"Content-Type": f"{TYPES[Path(name).suffix]}; charset=utf-8"}
         return _read(server.corpus, url.path, query)
 
-    def _write_label(self, path: str) -> Answer:
+    def _write_label(self) -> Answer:
         if self.headers.get("Origin") not in {f"http://{host}" for host in self.server.hosts}:
             raise Refused("a label is written from the page alone")
-        length = self.headers.get("Content-Length", "")
-        if path != "/api/label" or not length.isdecimal() or int(length) > _MOST_BYTES:
-            raise BadInput(f"expected a label of at most {_MOST_BYTES} bytes at /api/label")
         try:
-            fields = json.loads(self.rfile.read(int(length)))
+            fields = json.loads(self.rfile.read(min(int(self.headers["Content-Length"]), _MOST_BYTES)))
             label = (int(fields["n"]), str(fields["score"]), str(fields["rater"]))
         except (ValueError, TypeError, LookupError) as error:
-            raise BadInput("expected JSON with n, score and rater") from error
+            raise BadInput(f"expected JSON with n, score and rater, of at most {_MOST_BYTES:,} bytes") from error
         return _format_json({"count": self.server.judge(*label)})
 
     def end_headers(self) -> None:

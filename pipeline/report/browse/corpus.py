@@ -37,6 +37,7 @@ class Corpus:
         self._con.execute("set lock_configuration = true")
         self.columns = self._list_columns()
         self.names = ", ".join(self.columns)
+        self.scores = [column.name for column in self.columns.values() if column.is_score]
 
     def select(self, sql: str, values: Any = ()) -> pl.DataFrame:
         """Return the rows of a query; Missing if an erasure or a newer corpus removed this one."""
@@ -53,13 +54,16 @@ class Corpus:
         labels = dict(self.select("select name, label from scores").iter_rows())
         columns = {}
         for name, kind in {**dict.fromkeys(labels, NUMBER), **_PLAIN}.items():
-            column = Column(name, labels.get(name, name), kind, name in labels, is_log=name in _COUNTS)
+            scale = (
+                f"({name} - date '1970-01-01')" if kind == DATE else f"log2({name} + 1)" if name in _COUNTS else name
+            )
+            column = Column(name, labels.get(name, name), kind, scale, name in labels, is_log=name in _COUNTS)
             if kind == CHOICE:
                 sql = f"select {name} from comments where {name} is not null group by 1 order by count(*) desc, 1"
                 values = self.select(f"{sql} limit {_MOST_VALUES}").to_series().to_list()
                 columns[name] = column._replace(values=tuple(values), bins=len(values))
                 continue
-            low, high = self.select(f"select min({_scale(column)}), max({_scale(column)}) from comments").row(0)
+            low, high = self.select(f"select min({scale}), max({scale}) from comments").row(0)
             if low is not None:
                 columns[name] = column._replace(**_choose_bins(column, float(low), float(high)))
         return columns
@@ -113,7 +117,7 @@ class Corpus:
 
     def compare(self, view: View, a: str, b: str) -> dict[str, Any]:
         """Compare two scores: counts by cell, correlation of ranks among all with the score, largest disagreements."""
-        x, y = (_bin(self.check_score(name)) for name in (a, b))
+        x, y = (_bin(self.columns[check_name("score", name, self.scores)]) for name in (a, b))
         condition, values = build_condition(view, self.columns)
         ranks = f"rank_{a}::double as rank_a, rank_{b}::double as rank_b"
         rows = f"(select n, text, {a} as a, {b} as b, {x} as x, {y} as y, {ranks} from comments where {condition})"
@@ -139,18 +143,13 @@ class Corpus:
 
     def read_rank(self, number: int, score: str) -> tuple[dict[str, Any], float]:
         """Read the key of a comment, and the percentile that a score gives it."""
-        rank = f"rank_{self.check_score(score).name}"
+        rank = f"rank_{check_name('score', score, self.scores)}"
         key = "source, day, thread_id, comment_id"
         sql = f"select {key}, {rank} as rank from comments where n = ? and rank is not null"
         rows = self.select(sql, [number]).to_dicts()
         if not rows:
             raise Missing(f"there is no comment {number} with a score {score}")
         return rows[0], rows[0].pop("rank")
-
-    def check_score(self, name: str) -> Column:
-        """Return the column of a score; BadInput if there is none of this name."""
-        scores = [column.name for column in self.columns.values() if column.is_score]
-        return self.columns[check_name("score", name, scores)]
 
 
 def _choose_bins(column: Column, low: float, high: float) -> dict[str, Any]:
@@ -163,18 +162,11 @@ def _choose_bins(column: Column, low: float, high: float) -> dict[str, Any]:
     return {"low": low, "step": (high - low) / BINS or 1.0, "bins": BINS if high > low else 1}
 
 
-def _scale(column: Column) -> str:
-    """The SQL that makes a number of a value, by which it has its bin."""
-    if column.kind == DATE:
-        return f"({column.name} - date '1970-01-01')"
-    return f"log2({column.name} + 1)" if column.is_log else column.name
-
-
 def _bin(column: Column) -> str:
     """The SQL for the bin of a column's value, from 0; for a choice, the value."""
     if column.kind == CHOICE:
         return column.name
-    place = f"least(greatest(floor(({_scale(column)} - {column.low}) / {column.step}), 0), {column.bins - 1})::int"
+    place = f"least(greatest(floor(({column.scale} - {column.low}) / {column.step}), 0), {column.bins - 1})::int"
     return f"case when {column.name} is not null then {place} end"  # `least` passes over null
 
 

@@ -17,8 +17,9 @@ class Column(NamedTuple):
     name: str
     label: str
     kind: str  # number, date or choice
+    scale: str  # the SQL that makes a number of a value, by which it has its bin
     is_score: bool = False
-    low: Any = None  # of the bins, as `scale` counts
+    low: Any = None  # of the bins
     step: float = 1.0
     bins: int = 0
     is_log: bool = False  # bins double in width, from 0
