@@ -54,6 +54,7 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
     **dict.fromkeys(("groups rate", "groups ratings"), (PEOPLE, "tests/commands/measures_test.py")),
     "commenting ratings": (PEOPLE, COMMENTING),
     "pairs import": (DATA, "tests/examples/sources/sources_test.py"),
+    **dict.fromkeys(("browse", "export site"), ("scored comments and a browser", "tests/commands/browse_test.py")),
     "forget --origin": ("it asks before it erases", FORGET),
 }
 ALONE = [  # as they stand; with more words they are run
