@@ -12,6 +12,7 @@ from pipeline.warehouse.erase import (
     erase,
     filter_exactly,
     find_strays,
+    lock_erasures,
     purge,
     refuse_unknown_states,
     rewrite,

@@ -14,6 +14,7 @@ from pipeline.errors import Missing
 from pipeline.io.hashes import hash_file, hash_text
 from pipeline.private import make_folder
 from pipeline.warehouse import catalog
+from pipeline.warehouse.erase import lock_erasures
 from pipeline.warehouse.query import connect
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _SCORES = """with named as (select metric, model_id, count(*) as count,
     order by count desc, metric, model_id limit 24"""
 
 
+@lock_erasures()  # so that no erasure misses it
 def make_corpus() -> Path:
     """Make the corpus of the tables as they are now, if it is not there; return its file. Older ones are removed."""
     references = sorted(settings.references().glob("*/*.json"))

@@ -15,14 +15,13 @@ from pipeline.io.atomic import check_empty, create_folder
 from pipeline.report.browse.corpus import Corpus
 from pipeline.report.browse.site import write_site
 from pipeline.report.browse.view import parse_view
-from pipeline.tasks.erasure.run import lock_erasures
 from pipeline.tasks.labelling import judgements
 from pipeline.tasks.record.retry import retry
 
 
 def _open_corpus() -> Corpus:
-    """Open the corpus of the tables as they are now; while it is made, no erasure runs."""
-    with lock_erasures(), console.working("preparing the comments"):
+    """Open the corpus of the tables as they are now."""
+    with console.working("preparing the comments"):
         return Corpus(warehouse.make_corpus())
 
 

@@ -35,6 +35,7 @@ class Corpus:
         self._con = duckdb.connect(str(path), read_only=True, config={"memory_limit": memory})
         self._con.execute("set enable_external_access = false; set default_null_order = 'nulls_last'")
         self._con.execute("set lock_configuration = true")
+        self.select("select max(length(folded)) from comments")  # so that the first search finds the texts in memory
         self.columns = self._list_columns()
         self.names = ", ".join(self.columns)
         self.scores = [column.name for column in self.columns.values() if column.is_score]
@@ -181,7 +182,10 @@ def list_dicts(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def place_texts(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add x and y to rows by their text: the second and third singular axis of its n-grams; the first is the length."""
+    """Add x and y to rows by their text: the ranks on the second and third singular axis of its n-grams.
+
+    The first axis is the length; by values instead of ranks, most texts would lie on each other.
+    """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 
@@ -189,5 +193,6 @@ def place_texts(rows: pl.DataFrame) -> pl.DataFrame:
     if rows.height > places.shape[1]:
         hashing = HashingVectorizer(analyzer="char", ngram_range=(1, 3), n_features=1 << 14, alternate_sign=False)
         features = TfidfTransformer(sublinear_tf=True).fit_transform(hashing.transform(rows["text"]))
-        places = TruncatedSVD(places.shape[1], random_state=0).fit_transform(features).round(4)
-    return rows.with_columns(x=pl.Series(places[:, 1]), y=pl.Series(places[:, 2]))
+        places = TruncatedSVD(places.shape[1], random_state=0).fit_transform(features)
+    x, y = places[:, 1:].argsort(axis=0).argsort(axis=0).T
+    return rows.with_columns(x=pl.Series(x), y=pl.Series(y))

@@ -3,6 +3,7 @@
 import {edge, scale} from "./data.js";
 
 const SVG = "http://www.w3.org/2000/svg", WIDTH = 240, HEIGHT = 56;
+const RAMP = ["#2f6fd0", "#f08a24"];  // low and high, as in page.css
 export const COLORS = ["#2a6f97", "#c1666b", "#5b8e55", "#b8860b", "#7b5ea7", "#3a9d9d", "#a0522d", "#d46a9f"];
 
 export function make(tag, properties = {}, ...children) {
@@ -108,28 +109,23 @@ export function drawMap(canvas, points, column, isShown) {
   canvas.style.height = `${height}px`;
   const context = canvas.getContext("2d");
   context.scale(ratio, ratio);
-  const span = values => {  // all but the outermost two percent: a few far points would press the others together
-    const sorted = [...values].sort((a, b) => a - b), cut = Math.floor(sorted.length / 100);
-    return [sorted[cut], sorted[sorted.length - 1 - cut] - sorted[cut] || 1];
-  };
-  const [left, across] = span(points.x), [low, up] = span(points.y);
+  const count = points.n.length;
   const places = points.n.map((_, i) => [
-    8 + (size - 16) * Math.min(Math.max((points.x[i] - left) / across, 0), 1),
-    height - 8 - (height - 16) * Math.min(Math.max((points.y[i] - low) / up, 0), 1),
+    6 + (size - 12) * points.x[i] / count, height - 6 - (height - 12) * points.y[i] / count,  // x and y are ranks
   ]);
-  const last = column.low + column.bins * column.step;
+  const values = points[column.name], shares = new Map();
+  values.filter(value => value !== null).sort((a, b) => (a > b) - (a < b)).forEach((value, i) => shares.set(value, i / count));
   const color = value => {
     if (value === null) return "#9aa5b1";
     if (column.kind === "choice") return COLORS[column.values.indexOf(value) % COLORS.length];
-    const share = (scale(column, value) - column.low) / (last - column.low || 1);
-    return `hsl(${220 - 200 * Math.min(Math.max(share, 0), 1)} 65% 52%)`;
+    return `color-mix(in oklab, ${RAMP[1]} ${Math.round(100 * shares.get(value))}%, ${RAMP[0]})`;
   };
   const shown = points.n.map((_, i) => isShown(i));
   for (const pass of [false, true]) {
     places.forEach(([x, y], i) => {
       if (shown[i] !== pass) return;
       context.globalAlpha = pass ? .75 : .12;
-      context.fillStyle = pass ? color(points[column.name][i]) : "#9aa5b1";
+      context.fillStyle = pass ? color(values[i]) : "#9aa5b1";
       context.fillRect(x - 1.5, y - 1.5, 3, 3);
     });
   }
