@@ -20,9 +20,12 @@ union all (
 );
 
 create table scored as
-select source, day, thread_id, comment_id, implicitness, percentile, band, weakness from comments_scored;
+select source, day, thread_id, comment_id, lang, implicitness, percentile, band, weakness from comments_scored;
 
-create table corpus.notes as select distinct weakness as note from scored where weakness is not null;
+create table corpus.notes as
+select distinct 'The model in force on texts of ' || lang || ' is ' || weakness || '.' as note
+from scored
+where weakness is not null;
 
 -- A column for each score, and one for its rank: the percentile among all comments, in the middle of equal ones.
 create table pivoted as

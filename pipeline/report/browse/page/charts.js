@@ -4,7 +4,7 @@ import {edge, scale} from "./data.js";
 
 const SVG = "http://www.w3.org/2000/svg", WIDTH = 240, HEIGHT = 56;
 const RAMP = ["#2f6fd0", "#f08a24"];  // low and high, as in page.css
-export const COLORS = ["#2a6f97", "#c1666b", "#5b8e55", "#b8860b", "#7b5ea7", "#3a9d9d", "#a0522d", "#d46a9f"];
+export const COLORS = ["#3d8fc4", "#c1666b", "#5b8e55", "#b8860b", "#7b5ea7", "#3a9d9d", "#a0522d", "#d46a9f"];
 
 export function make(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
@@ -104,7 +104,7 @@ export function drawCells(cells, a, b) {
 
 // Draw the points; returns a function from a place on the canvas to the number of the nearest comment
 export function drawMap(canvas, points, column, isShown) {
-  const size = canvas.clientWidth, height = Math.round(size * .7), ratio = window.devicePixelRatio || 1;
+  const size = canvas.clientWidth, height = Math.round(Math.min(size * .7, innerHeight * .75)), ratio = window.devicePixelRatio || 1;
   Object.assign(canvas, {width: size * ratio, height: height * ratio});
   canvas.style.height = `${height}px`;
   const context = canvas.getContext("2d");

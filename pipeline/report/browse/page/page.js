@@ -66,8 +66,9 @@ function refresh() {
     drawn.points ||= data.map();
     draw("map", `${view}${state.color}${find("#map").clientWidth}`, () => drawn.points, showMap);
   }
-  if (state.open === undefined) closeThread();
-  else draw("thread", state.open, () => data.thread(state.open), answer => showPane(answer, state.open));
+  if (state.open === undefined) drawn.thread = null;
+  find("#thread").hidden = state.open === undefined;
+  if (state.open !== undefined) draw("thread", state.open, () => data.thread(state.open), answer => showPane(answer, state.open));
 }
 
 // A line of a table that opens a thread
@@ -180,11 +181,6 @@ function showPane(answer, number) {
   showThread(pane, answer, number, meta.columns, {onOpen: n => change({open: n, page: state.page}), onClose: leaveThread});
   pane.focus({preventScroll: true});
   pane.scrollTop = 0;
-}
-
-function closeThread() {
-  drawn.thread = null;
-  find("#thread").hidden = true;
 }
 
 function leaveThread() {
