@@ -10,13 +10,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
-from http.client import HTTPConnection
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import fastexcel
+import httpx
 import polars as pl
 import pytest
 from scipy.stats import spearmanr
@@ -57,10 +57,9 @@ def write_rows() -> pl.DataFrame:
     key = ["source", "day", "thread_id", "comment_id", "text_hash"]
     scores = rows.unpivot([*MODELS], index=key).drop_nulls().to_dicts()
     word = rows.select(key).row(13, named=True) | {"model_id": "a" * 64}
+    articles = rows.select(key[:3]).unique().with_columns(title=pl.lit(HOSTILE[0]), text=pl.lit(HOSTILE[1])).to_dicts()
     tables = {
-        "articles": [
-            row | {"title": HOSTILE[0], "text": HOSTILE[1]} for row in rows.select(key[:3]).unique().to_dicts()
-        ],
+        "articles": articles,
         "scores": [row | dict(zip(("metric", "model_id"), MODELS[row.pop("variable")], strict=True)) for row in scores],
         "scores_explained": [word | {"position": n, "word": text} for n, text in enumerate(("lovely", "train"), 1)],
     }
@@ -167,23 +166,19 @@ def test_nothing_personal_is_in_a_corpus_or_a_site(corpus: Corpus, tmp_path: Pat
     assert not [word for word in ("comment_id", "thread_id", "site-", '"c13"', USER, "\u202e") if word in text]
 
 
-def send(server: Server, path: str, method: str = "GET", body: Any = None, **headers: str) -> tuple[int, Any, bytes]:
-    """Send a request with our cookie and host, unless `headers` has others; return status, headers and body."""
-    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=30)
-    host = f"127.0.0.1:{server.server_port}"
-    headers = {"Cookie": f"other=1; {server.cookie}", "Host": host, "Origin": f"http://{host}"} | headers
-    connection.request(method, path, json.dumps(body) if body else None, headers)
-    answer = connection.getresponse()
-    content = answer.read()
-    connection.close()
-    return answer.status, answer.headers, content
+def send(server: Server, path: str, method: str = "GET", body: Any = None, **headers: str) -> httpx.Response:
+    """Send a request with our cookie and host, unless `headers` has others."""
+    address = f"http://127.0.0.1:{server.server_port}"
+    headers = {"Cookie": f"other=1; {server.cookie}", "Origin": address, **headers}
+    return httpx.request(method, address + path, json=body, headers=headers, timeout=30)
 
 
 @pytest.mark.parametrize(("status", "path", "options"), [
     (200, "/api/meta", {}), (200, "/", {"Host": "localhost:{port}"}), (501, "/api/meta", {"method": "PUT"}),
     (403, "/", {"Cookie": ""}), (403, "/page.js", {"Cookie": "undertone_{port}=x"}),
-    (403, "/api/rows?token=x", {"Cookie": "undertone_{port}=\xe9"}), (403, "/", {"Host": "evil.example:{port}"}),
-    (403, "/?token={token}", {"Host": "evil.example"}), (404, "/../../etc/passwd", {}), (404, "/api/thread?n=-1", {}),
+    (403, "/api/rows?token=é", {"Cookie": ""}), (403, "/", {"Host": "evil.example:{port}"}),
+    (403, "/?token={token}", {"Host": "evil.example"}), (303, "/?token={token}", {"Cookie": ""}),
+    (404, "/../../etc/passwd", {}), (404, "/api/thread?n=-1", {}),
     (400, "/api/rows?view=[", {}), (400, "/api/bins?columns=user_id", {}), (400, "/api/export?format=exe", {}),
     (200, "/api/label", {"method": "POST", "body": LABEL}), (400, "/api/label", {"method": "POST", "body": {"n": 1}}),
     (403, "/api/label", {"method": "POST", "body": LABEL, "Origin": "http://evil.example"}),
@@ -191,28 +186,26 @@ def send(server: Server, path: str, method: str = "GET", body: Any = None, **hea
     (400, "/api/label", {"method": "POST", "body": {**LABEL, "rater": "x" * 10_000}}),
 ])  # fmt: skip
 def test_who_is_answered(server: Server, status: int, path: str, options: dict[str, Any]) -> None:
-    """Without the cookie, or under another name, nothing is served; whatever the answer, it has the headers."""
+    """Without the cookie, for which the token is exchanged, or under another name, nothing is served."""
     names = {"port": server.server_port, "token": server.token}
     options = {name: value.format(**names) if isinstance(value, str) else value for name, value in options.items()}
-    answer, headers, body = send(server, path.format(**names), **options)
-    assert (answer, USER in body.decode()) == (status, False), body
-    assert headers["Content-Security-Policy"].startswith("default-src 'none'; script-src 'self'; style-src 'self'; ")
-    fixed = [headers[name] for name in ("X-Content-Type-Options", "Referrer-Policy", "Cache-Control")]
+    answer = send(server, path.format(**names), **options)
+    assert (answer.status_code, USER in answer.text) == (status, False), answer.text
+    assert answer.headers["Content-Security-Policy"].startswith(
+        "default-src 'none'; script-src 'self'; style-src 'self'"
+    )
+    fixed = [answer.headers[name] for name in ("X-Content-Type-Options", "Referrer-Policy", "Cache-Control")]
     assert fixed == ["nosniff", "no-referrer", "no-store"]
+    if status == 303:
+        assert answer.headers["Location"] == "/"
+        assert answer.headers["Set-Cookie"] == f"{server.cookie}; HttpOnly; SameSite=Strict; Path=/"
     assert server.labels == ([tuple(LABEL.values())] if (status, path) == (200, "/api/label") else [])
-
-
-def test_the_token_becomes_a_cookie(server: Server) -> None:
-    """The printed address sets a cookie that scripts cannot read, and leads to one without the token."""
-    status, headers, _ = send(server, f"/?token={server.token}", Cookie="")
-    assert (status, headers["Location"]) == (303, "/")
-    assert headers["Set-Cookie"] == f"{server.cookie}; HttpOnly; SameSite=Strict; Path=/"
 
 
 def test_exports_are_what_is_selected_and_run_nothing(server: Server) -> None:
     """csv, Parquet and xlsx have the same comments; csv has an apostrophe before what looks like a formula."""
     query = "view=%7B%22search%22:%22(%22%7D"  # comments with a bracket
-    sheets = {name: send(server, f"/api/export?format={name}&{query}")[2] for name in ("csv", "parquet", "xlsx")}
+    sheets = {name: send(server, f"/api/export?format={name}&{query}").content for name in ("csv", "parquet", "xlsx")}
     rows = pl.read_parquet(sheets["parquet"])
     assert sorted(rows["text"]) == sorted(text for text in TEXTS if "(" in text)
     escaped = [f"'{text}" if text[0] in "=@-" else text for text in rows["text"]]
