@@ -234,10 +234,11 @@ def test_the_commands(tables: Path, tmp_path: Path) -> None:
     ranks = [corpus.read_rank(3, score) for score in (B, A)]
     assert [judgements.add(*rank, "anna") for rank in ranks] == [1, 1]
     assert sides.load_side("people:rank")["value"].to_list() == [round(ranks[-1][1], 1)]
+    assert len(corpus.place_points()["n"]) == 60
     run.forget(Request(comment_ids=["c13"]), verify=False)
     assert [*(tables / "scratch" / "browse").iterdir()] == []
     with pytest.raises(Missing, match="start it again"):
-        corpus.describe()
+        corpus.place_points()
 
 
 def wait_for(page: Any, text: str, place: str = "#status") -> None:

@@ -3,7 +3,6 @@
 Column names in SQL are those of the corpus itself; all else is a parameter. What cannot be seen in a text is shown.
 """
 
-from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,6 +31,7 @@ class Corpus:
 
     def __init__(self, path: Path, memory: str = "1GB") -> None:
         self.path = path
+        self._points: dict[str, list[Any]] | None = None
         self._con = duckdb.connect(str(path), read_only=True, config={"memory_limit": memory})
         self._con.execute("set enable_external_access = false; set default_null_order = 'nulls_last'")
         self._con.execute("set lock_configuration = true")
@@ -129,12 +129,13 @@ class Corpus:
         correlation = None if value is None or np.isnan(value) else round(value, 3)
         return {"cells": cells, "rows": list_dicts(worst), "correlation": correlation, "count": count}
 
-    @cached_property
-    def points(self) -> dict[str, list[Any]]:
-        """A sample of comments on a map, near those with the same characters: n, x, y, and all columns."""
-        sql = f"select n, text, {self.names} from comments order by hash(n) limit {POINTS}"
-        points = place_texts(self.select(sql)).drop("text")
-        return points.with_columns(pl.col(pl.Date).cast(pl.String)).to_dict(as_series=False)
+    def place_points(self) -> dict[str, list[Any]]:
+        """Place a sample of comments on a map, near those with the same characters: n, x, y, and all columns."""
+        sample = self.select(f"select n, text, {self.names} from comments order by hash(n) limit {POINTS}")
+        if self._points is None:
+            points = place_texts(sample).drop("text").with_columns(pl.col(pl.Date).cast(pl.String))
+            self._points = points.to_dict(as_series=False)
+        return self._points
 
     def select_rows(self, view: View, limit: int | None = None, ids: str = "thread_id, comment_id") -> pl.DataFrame:
         """Select the rows of a view, or the first of them, with `ids` and all that is not personal."""

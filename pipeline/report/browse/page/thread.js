@@ -56,5 +56,4 @@ export function showThread(pane, thread, number, columns, {onOpen, onClose}) {
     " and ", make("mark", {className: "less key", textContent: "takes from"}), " the score") : "";
   pane.replaceChildren(make("p", {className: "top"}, make("strong", {textContent: `Thread of ${format(thread.count)}`}), close),
     article, colours, tree, rest > 0 ? make("p", {className: "soft", textContent: `${format(rest)} more comments`}) : "");
-  pane.hidden = false;
 }
