@@ -25,6 +25,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         "tables": Command("List the tables with their rows.", "data:tables"),
         "query": Command("Query the tables with SQL. A query changes nothing.", "operate.query:query"),
         "report": Command("Write a day's HTML report and print its path.", "data:report"),
+        "browse": Command("Look at the scored comments in a browser, on this machine alone.", "browse.command:browse"),
+        "export": Family("The page of `browse` as files.", {"site": "browse.command:export_site"}),
     },
     "Measures": {
         "score": Family("Score comments and texts with a model.", {

@@ -6,11 +6,13 @@ commit; `stage` and `scan_staged` take them from mapped shards; `erase` and `mai
 """
 
 from pipeline.warehouse.catalog import STORE, close, create, get_snapshot_id, list_tables, load_table, scan, widen
+from pipeline.warehouse.corpus import make_corpus
 from pipeline.warehouse.erase import (
     discard,
     erase,
     filter_exactly,
     find_strays,
+    lock_erasures,
     purge,
     refuse_unknown_states,
     rewrite,

@@ -4,9 +4,10 @@ pyiceberg deletes rows and forgets snapshots but leaves the bytes on disk. The f
 order in which a run that was killed can be repeated: a file is found again as long as it is there.
 """
 
+import fcntl
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import reduce
 from operator import and_
@@ -16,7 +17,9 @@ import polars as pl
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.table import Table
 
+from pipeline import settings
 from pipeline.errors import BadInput, Retry
+from pipeline.private import make_folder
 from pipeline.tables import TABLES, empty
 from pipeline.warehouse import catalog, scratch
 from pipeline.warehouse.files import get_path, get_scheme, get_version, is_file, open_store
@@ -26,6 +29,24 @@ from pipeline.warehouse.upkeep.sweep import expire, sweep, sweep_scratch
 from pipeline.warehouse.write import make_slice, replace
 
 log = logging.getLogger(__name__)
+
+
+@contextmanager
+def lock_erasures() -> Iterator[None]:
+    """Allow one erasure at a time: of two people who wrote the same text, each would keep it for the other.
+
+    Who copies comments takes it too, so that no erasure misses the copy.
+
+    The lock ends with its process. It lies in the folder that all machines share.
+    """
+    make_folder(settings.home())
+    with (settings.home() / "forget.lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info("waiting for the end of another erasure")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def erase(name: str, values: Mapping[str, Sequence[Any]]) -> int:

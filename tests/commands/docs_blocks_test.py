@@ -57,6 +57,7 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
     "commenting ratings": (PEOPLE, COMMENTING),
     "pairs import": (DATA, "tests/examples/sources/sources_test.py"),
     "score implicitness reviews.csv -c body --reference": ("a reference first", "tests/commands/measures_test.py"),
+    **dict.fromkeys(("browse", "export site"), ("scored comments and a browser", "tests/commands/browse_test.py")),
     "forget --origin": ("it asks before it erases", FORGET),
 }
 PAGES_NOT_RUN = {  # why, and the tests that run their commands

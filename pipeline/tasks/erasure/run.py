@@ -5,7 +5,6 @@ texts themselves follows it into files, caches and databases. The comments are e
 everything finds nothing else: after a kill or a failure the erasure runs again.
 """
 
-import fcntl
 import hmac
 import logging
 import re
@@ -23,7 +22,6 @@ import polars as pl
 
 from pipeline import __version__, settings, warehouse
 from pipeline.errors import Missing, Retry
-from pipeline.private import make_folder
 from pipeline.progress import iterate
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.erasure import models
@@ -97,7 +95,7 @@ def forget(
     checked = check_request(request, key)
     warehouse.widen()  # receipts have columns that a warehouse of an earlier version lacks
     warehouse.refuse_unknown_states(RULES)
-    with _lock(), _open_erasure(checked, key or settings.user_key()) as erasure_id:
+    with warehouse.lock_erasures(), _open_erasure(checked, key or settings.user_key()) as erasure_id:
         targets = resolve(checked)
         receipts = warehouse.scan("erasures", pl.col("erasure_id") == erasure_id).collect()
         counts = {store: (rows, files) for store, rows, files in receipts.select("store", *_COUNTS).iter_rows()}
@@ -110,22 +108,6 @@ def forget(
         finally:  # receipts are complete even after an error
             retry(partial(_write_receipts, erasure))
         return _build_outcome(erasure, models.retrain(erasure_id, run_id) if retrain else {})
-
-
-@contextmanager
-def _lock() -> Iterator[None]:
-    """Allow one erasure at a time: of two people who wrote the same text, each would keep it for the other.
-
-    The lock ends with its process. It lies in the folder that all machines share.
-    """
-    make_folder(settings.home())
-    with (settings.home() / "forget.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            log.info("waiting for the end of another erasure")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 @contextmanager

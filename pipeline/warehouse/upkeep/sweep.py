@@ -109,9 +109,9 @@ def _list_abandoned(grace: timedelta) -> list[fs.FileInfo]:
 
 
 def _list_unused(grace: timedelta) -> list[Path]:
-    """List embeddings, training states and what a killed query spilt that nobody used for `grace`."""
+    """List copies to browse, embeddings, training states and what a killed query spilt, unused for `grace`."""
     before = (datetime.now(UTC) - grace).timestamp()
-    patterns = ("embeddings/*", "hashes/*", "training/*", "duckdb/*/*")
+    patterns = ("browse/*", "embeddings/*", "hashes/*", "training/*", "duckdb/*/*")
     paths = [path for pattern in patterns for path in settings.scratch("").glob(pattern)]
     return [path for path in paths if path.is_file() and path.stat().st_mtime < before]
 

@@ -1,0 +1,1 @@
+"""`undertone browse` and `undertone export site`."""

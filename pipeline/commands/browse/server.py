@@ -1,0 +1,165 @@
+"""Serve a corpus and its page on loopback, to the browser of the person who has the printed address alone.
+
+The token of the address is exchanged for a cookie; all else needs the cookie. The Host header must be ours, so that no
+other name that leads to 127.0.0.1 reaches us. Nothing can be written but a label, with a matching Origin.
+"""
+
+import hmac
+import json
+import logging
+import secrets
+import tempfile
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import polars as pl
+
+from pipeline.commands.terminal import files
+from pipeline.errors import BadInput, Missing, Refused, UndertoneError, check_name
+from pipeline.report.browse.corpus import Corpus
+from pipeline.report.browse.site import POLICY, TYPES, read_page
+from pipeline.report.browse.view import parse_view
+
+log = logging.getLogger(__name__)
+
+EXPORTS = ("csv", "parquet", "xlsx")
+MOST_ROWS = 100_000  # of a workbook, which is made in memory
+_CELL = 32_767  # characters of a cell of xlsx
+_MOST_BYTES = 10_000  # of a label
+_HEADERS = {
+    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_STATUS = {Refused.exit_code: 403, Missing.exit_code: 404, BadInput.exit_code: 400}
+
+Judge = Callable[[int, str, str], int]  # writes a label of a comment, a score and a rater, and counts them
+Answer = tuple[int, bytes, Mapping[str, str]]
+
+
+class Server(ThreadingHTTPServer):
+    """A server of one corpus; `address` has the token."""
+
+    daemon_threads = True
+
+    def __init__(self, corpus: Corpus, judge: Judge, port: int = 0) -> None:
+        try:
+            super().__init__(("127.0.0.1", port), _Handler)
+        except OSError as error:
+            raise BadInput(f"port {port} cannot be used ({error.strerror}); choose another by --port") from error
+        self.corpus, self.judge, self.page = corpus, judge, read_page(is_site=False)
+        self.token = secrets.token_urlsafe(24)
+        self.cookie = f"undertone_{self.server_port}={secrets.token_urlsafe(24)}"  # cookies of all ports are shared
+        self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
+        self.address = f"http://127.0.0.1:{self.server_port}/?token={self.token}"
+
+    def handle_error(self, *_: Any) -> None:
+        """Log what went wrong with a connection: mostly a page that did not wait for an answer."""
+        log.debug("browse: a connection ended early", exc_info=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    timeout = 60  # seconds for a request to arrive
+
+    def do_GET(self) -> None:
+        try:
+            status, body, headers = self._answer()
+        except UndertoneError as error:
+            status, body, headers = _format_json({"error": str(error)}, _STATUS.get(error.exit_code, 503))
+        except Exception:
+            log.exception("%s failed", self.command)
+            status, body, headers = _format_json({"error": "a bug in Undertone; the terminal has the details"}, 500)
+        self.send_response(status)
+        for header in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(*header)
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET  # noqa: N815
+
+    def _answer(self) -> Answer:
+        url, server = urlsplit(self.path), self.server
+        query = dict(parse_qsl(url.query))
+        if self.headers.get("Host") not in server.hosts:
+            raise Refused("this address is served under 127.0.0.1 alone")
+        if _is_equal(query.get("token", ""), server.token):
+            return 303, b"", {"Location": "/", "Set-Cookie": f"{server.cookie}; HttpOnly; SameSite=Strict; Path=/"}
+        if not any(_is_equal(part.strip(), server.cookie) for part in self.headers.get("Cookie", "").split(";")):
+            raise Refused("open the address that `undertone browse` printed; it has a token")
+        if (self.command, url.path) == ("POST", "/api/label"):
+            return self._write_label()
+        if (name := url.path.removeprefix("/") or "index.html") in server.page:
+            return 200, server.page[name], {"Content-Type": f"{TYPES[Path(name).suffix]}; charset=utf-8"}
+        return _read(server.corpus, url.path, query)
+
+    def _write_label(self) -> Answer:
+        if self.headers.get("Origin") not in {f"http://{host}" for host in self.server.hosts}:
+            raise Refused("a label is written from the page alone")
+        try:
+            fields = json.loads(self.rfile.read(min(int(self.headers["Content-Length"]), _MOST_BYTES)))
+            label = (int(fields["n"]), str(fields["score"]), str(fields["rater"]))
+        except (ValueError, TypeError, LookupError) as error:
+            raise BadInput(f"expected JSON with n, score and rater, of at most {_MOST_BYTES:,} bytes") from error
+        return _format_json({"count": self.server.judge(*label)})
+
+    def end_headers(self) -> None:
+        for header in _HEADERS.items():
+            self.send_header(*header)
+        super().end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Log no requests: one of them has the token."""
+
+
+def _is_equal(value: str, secret: str) -> bool:
+    return hmac.compare_digest(value.encode("utf-8", "replace"), secret.encode())
+
+
+def _read(corpus: Corpus, path: str, query: Mapping[str, str]) -> Answer:
+    view, names = parse_view(query.get("view", ""), corpus.columns), query.get("columns", "").split(",")
+    counts = {name: int(text) for name, text in query.items() if text.isdecimal() and len(text) < 10}
+    answers: dict[str, Callable[[], object]] = {
+        "/api/meta": lambda: {**corpus.describe(), "exports": EXPORTS},
+        "/api/rows": lambda: corpus.list_rows(view, counts.get("page", 0)),
+        "/api/bins": lambda: corpus.count_bins(view, [*filter(None, names)]),
+        "/api/thread": lambda: corpus.read_thread(counts.get("n", -1)),
+        "/api/compare": lambda: corpus.compare(view, query.get("a", ""), query.get("b", "")),
+        "/api/map": corpus.place_points,
+    }
+    if path == "/api/export":
+        return _export(corpus.select_rows(view), check_name("format", query.get("format", ""), EXPORTS))
+    if path not in answers:
+        raise Missing(f"there is no {path[:80]}")
+    return _format_json(answers[path]())
+
+
+def _format_json(value: object, status: int = 200) -> Answer:
+    body = json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    return status, body, {"Content-Type": "application/json; charset=utf-8"}
+
+
+def _export(rows: pl.DataFrame, suffix: str) -> Answer:
+    """Export rows as a file; no spreadsheet runs a text of them as a formula."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"comments.{suffix}"
+        if suffix == "xlsx":
+            _write_workbook(rows, path)
+        else:
+            files.write_table(rows, path)
+        headers = {"Content-Type": "application/octet-stream"}
+        return 200, path.read_bytes(), {**headers, "Content-Disposition": f"attachment; filename={path.name}"}
+
+
+def _write_workbook(rows: pl.DataFrame, path: Path) -> None:
+    import xlsxwriter  # type: ignore[import-untyped]
+
+    if rows.height > MOST_ROWS or any(length > _CELL for length in rows["text"].str.len_chars()):
+        raise BadInput(f"a workbook holds {MOST_ROWS:,} rows and {_CELL:,} characters a cell; export csv or Parquet")
+    with xlsxwriter.Workbook(path, {"strings_to_formulas": False, "strings_to_urls": False}) as book:
+        rows.write_excel(book, "comments")

@@ -1,0 +1,199 @@
+"""Ask a corpus, the DuckDB file that `warehouse` makes: what a page shows, as values that JSON takes.
+
+Column names in SQL are those of the corpus itself; all else is a parameter. What cannot be seen in a text is shown.
+"""
+
+from pathlib import Path
+from typing import Any, cast
+
+import duckdb
+import numpy as np
+import polars as pl
+
+from pipeline.errors import BadInput, Missing, check_name
+from pipeline.io.visible import escape_invisible
+from pipeline.report.browse.view import CHOICE, DATE, NUMBER, Column, View, build_condition
+
+PAGE = 100  # rows
+BINS = 40
+POINTS = 20_000  # of the map
+_WORST = 50  # disagreements
+_MOST_REPLIES = 500
+_MOST_VALUES = 50  # of a choice
+_COUNTS = ("likes", "length")  # many small ones and a few large
+_PLAIN = (
+    dict.fromkeys(("source", "lang", "band"), CHOICE) | {"day": DATE} | dict.fromkeys((*_COUNTS, "percentile"), NUMBER)
+)
+
+
+class Corpus:
+    """An open corpus."""
+
+    def __init__(self, path: Path, memory: str = "1GB") -> None:
+        self.path = path
+        self._points: dict[str, list[Any]] | None = None
+        self._con = duckdb.connect(str(path), read_only=True, config={"memory_limit": memory})
+        self._con.execute("set enable_external_access = false; set default_null_order = 'nulls_last'")
+        self._con.execute("set lock_configuration = true")
+        self.select("select max(length(folded)) from comments")  # so that the first search finds the texts in memory
+        self.columns = self._list_columns()
+        self.names = ", ".join(self.columns)
+        self.scores = [column.name for column in self.columns.values() if column.is_score]
+
+    def select(self, sql: str, values: Any = ()) -> pl.DataFrame:
+        """Return the rows of a query; Missing if an erasure or a newer corpus removed this one."""
+        if not self.path.exists():
+            raise Missing("the tables changed and this copy was removed; stop `undertone browse` and start it again")
+        with self._con.cursor() as cursor:
+            try:
+                return cast("pl.DataFrame", pl.from_arrow(cursor.sql(sql, params=list(values)).to_arrow_table()))
+            except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
+                raise BadInput(f"a value of the filter is no number or day: {error}") from error
+
+    def _list_columns(self) -> dict[str, Column]:
+        """List the columns to filter, sort and draw by, with their bins, by name."""
+        labels = dict(self.select("select name, label from scores").iter_rows())
+        columns = {}
+        for name, kind in {**dict.fromkeys(labels, NUMBER), **_PLAIN}.items():
+            scale = (
+                f"({name} - date '1970-01-01')" if kind == DATE else f"log2({name} + 1)" if name in _COUNTS else name
+            )
+            column = Column(name, labels.get(name, name), kind, scale, name in labels, is_log=name in _COUNTS)
+            if kind == CHOICE:
+                sql = f"select {name} from comments where {name} is not null group by 1 order by count(*) desc, 1"
+                values = self.select(f"{sql} limit {_MOST_VALUES}").to_series().to_list()
+                columns[name] = column._replace(values=tuple(values), bins=len(values))
+                continue
+            low, high = self.select(f"select min({scale}), max({scale}) from comments").row(0)
+            if low is not None:
+                columns[name] = column._replace(**_choose_bins(column, float(low), float(high)))
+        return columns
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the corpus: its columns, the number of its comments, and where its models are weak."""
+        notes = self.select("select note from notes order by 1").to_series().to_list()
+        columns = [{**column._asdict(), "label": escape_invisible(column.label)} for column in self.columns.values()]
+        return {"columns": columns, "count": self.select("select count(*) from comments").item(), "notes": notes}
+
+    def list_rows(self, view: View, page: int = 0) -> dict[str, Any]:
+        """List a page of the rows of a view, and count all its rows."""
+        condition, values = build_condition(view, self.columns)
+        hits = f"with hits as materialized (select n, {view.sort} from comments where {condition})"
+        shown = f"select n from hits order by {view.order} limit {PAGE} offset ?"
+        columns = f"n, text, title, {self.names}, (select count(*) from hits) as count"
+        sql = f"{hits} select {columns} from comments where n in ({shown}) order by {view.order}"
+        rows = self.select(sql, [*values, page * PAGE])
+        return {"rows": list_dicts(rows.drop("count")), "count": rows["count"][0] if rows.height else 0}
+
+    def count_bins(self, view: View, names: list[str]) -> dict[str, list[int]]:
+        """Count the rows of a view by bin of some columns; the filter of a column does not count for itself."""
+        for name in names:
+            check_name("column", name, self.columns)
+        filtered = {*view.among, *view.between}
+        groups = [[name for name in names if name not in filtered], *([name] for name in names if name in filtered)]
+        counts = {}
+        for group in filter(None, groups):
+            condition, values = build_condition(view, self.columns, group[0])
+            bins = ", ".join(f"histogram({_bin(self.columns[name])})" for name in group)
+            row = self.select(f"select {bins} from comments where {condition}", values).row(0)
+            for name, by_bin in zip(group, row, strict=True):
+                places = self.columns[name].values or range(self.columns[name].bins)
+                counts[name] = [(by_bin or {}).get(place, 0) for place in places]
+        return counts
+
+    def read_thread(self, number: int) -> dict[str, Any]:
+        """Read the thread of a comment: its article, and its comments; of many, the first and those that it answers."""
+        thread = self.select("select thread from comments where n = ?", [number])
+        if not thread.height:
+            raise Missing(f"there is no comment {number}")
+        comments = "comments as materialized (select * from main.comments where thread = ?)"
+        line = "line as (select n, parent from comments where n = ? union "
+        line += "select c.n, c.parent from comments as c join line on c.n = line.parent)"
+        first = "select * from comments order by n not in (select n from line), created_at, n"
+        sql = f"with recursive {comments}, {line} select n, parent, text, words, {self.names} from ({first}"
+        rows = self.select(f"{sql} limit {_MOST_REPLIES}) order by created_at, n", [thread.item(), number])
+        count = "(select count(*) from comments where thread = t.thread) as count"
+        article = self.select(f"select title, text, {count} from threads as t where thread = ?", [thread.item()])
+        return {**list_dicts(article)[0], "comments": list_dicts(rows)}
+
+    def compare(self, view: View, a: str, b: str) -> dict[str, Any]:
+        """Compare two scores: counts by cell, correlation of ranks among all with the score, largest disagreements."""
+        x, y = (_bin(self.columns[check_name("score", name, self.scores)]) for name in (a, b))
+        condition, values = build_condition(view, self.columns)
+        ranks = f"rank_{a}::double as rank_a, rank_{b}::double as rank_b"
+        rows = f"(select n, text, {a} as a, {b} as b, {x} as x, {y} as y, {ranks} from comments where {condition})"
+        rows += " where a is not null and b is not null"
+        cells = self.select(f"select x, y, count(*) from {rows} group by all", values).rows()
+        worst = self.select(f"select * from {rows} order by abs(rank_a - rank_b) desc, n limit {_WORST}", values)
+        value, count = self.select(f"select corr(rank_a, rank_b), count(*) from {rows}", values).row(0)
+        correlation = None if value is None or np.isnan(value) else round(value, 3)
+        return {"cells": cells, "rows": list_dicts(worst), "correlation": correlation, "count": count}
+
+    def place_points(self) -> dict[str, list[Any]]:
+        """Place a sample of comments on a map, near those with the same characters: n, x, y, and all columns."""
+        sample = self.select(f"select n, text, {self.names} from comments order by hash(n) limit {POINTS}")
+        if self._points is None:
+            points = place_texts(sample).drop("text").with_columns(pl.col(pl.Date).cast(pl.String))
+            self._points = points.to_dict(as_series=False)
+        return self._points
+
+    def select_rows(self, view: View, limit: int | None = None, ids: str = "thread_id, comment_id") -> pl.DataFrame:
+        """Select the rows of a view, or the first of them, with `ids` and all that is not personal."""
+        condition, values = build_condition(view, self.columns)
+        sql = f"select {ids}, title, text, {self.names} from comments where {condition} order by {view.order}"
+        return self.select(sql + (f" limit {limit}" if limit else ""), values)
+
+    def read_rank(self, number: int, score: str) -> tuple[dict[str, Any], float]:
+        """Read the key of a comment, and the percentile that a score gives it."""
+        rank = f"rank_{check_name('score', score, self.scores)}"
+        key = "source, day, thread_id, comment_id"
+        sql = f"select {key}, {rank} as rank from comments where n = ? and rank is not null"
+        rows = self.select(sql, [number]).to_dicts()
+        if not rows:
+            raise Missing(f"there is no comment {number} with a score {score}")
+        return rows[0], rows[0].pop("rank")
+
+
+def _choose_bins(column: Column, low: float, high: float) -> dict[str, Any]:
+    """Choose the bins between two values of the column's scale."""
+    if column.is_log:
+        return {"low": 0, "bins": int(high) + 1}
+    if column.kind == DATE:
+        step = -(-(high - low + 1) // BINS)
+        return {"low": low, "step": step, "bins": int(-(-(high - low + 1) // step))}
+    return {"low": low, "step": (high - low) / BINS or 1.0, "bins": BINS if high > low else 1}
+
+
+def _bin(column: Column) -> str:
+    """The SQL for the bin of a column's value, from 0; for a choice, the value."""
+    if column.kind == CHOICE:
+        return column.name
+    place = f"least(greatest(floor(({column.scale} - {column.low}) / {column.step}), 0), {column.bins - 1})::int"
+    return f"case when {column.name} is not null then {place} end"  # `least` passes over null
+
+
+def list_dicts(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """List rows for JSON: days as text, and what cannot be seen in a text shown."""
+    dicts = rows.with_columns(pl.col(pl.Date).cast(pl.String)).to_dicts()
+    for row in dicts:
+        row |= {name: escape_invisible(row[name] or "") for name in ("title", "text") if name in row}
+        for word in row.get("words") or ():
+            word["word"] = escape_invisible(word["word"])
+    return dicts
+
+
+def place_texts(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add x and y to rows by their text: the ranks on the second and third singular axis of its n-grams.
+
+    The first axis is the length; by values instead of ranks, most texts would lie on each other.
+    """
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+
+    places = np.zeros((rows.height, 3))
+    if rows.height > places.shape[1]:
+        hashing = HashingVectorizer(analyzer="char", ngram_range=(1, 3), n_features=1 << 14, alternate_sign=False)
+        features = TfidfTransformer(sublinear_tf=True).fit_transform(hashing.transform(rows["text"]))
+        places = TruncatedSVD(places.shape[1], random_state=0).fit_transform(features)
+    x, y = places[:, 1:].argsort(axis=0).argsort(axis=0).T
+    return rows.with_columns(x=pl.Series(x), y=pl.Series(y))
