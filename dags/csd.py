@@ -34,7 +34,7 @@ from airflow.sdk import Param, PokeReturnValue, chain, dag, task, task_group
 from airflow.sdk.exceptions import AirflowSkipException
 
 from dag_assets import MODELS, PAGES, tables
-from dag_defaults import DAY, GPU, Approval, Tag, build, check_due, find_studio, remind, resolve_day
+from dag_defaults import DAY, GPU, Approval, Tag, build, check_due, find_studio, remind, resolve_day, skip_missing
 
 NAME = "^[a-z][a-z0-9_]{0,39}$"
 TOOLS = ["files", "label_studio", "simulated"]
@@ -117,13 +117,10 @@ def csd() -> None:
 
     @task(**GPU, inlets=tables("comments models"), outlets=tables("scores runs"))
     def score(day: str, run_id: Any = None) -> int:
-        from pipeline.errors import Missing
         from pipeline.tasks.subtext import recogniser
 
-        try:
+        with skip_missing("the trained model is not promoted, and {}"):
             recogniser.load_model(None, day)
-        except Missing as error:
-            raise AirflowSkipException(f"the trained model is not promoted, and {error}") from error
         return recogniser.score_day(day, None, run_id)
 
     day = resolve_day()

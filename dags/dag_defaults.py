@@ -3,7 +3,8 @@
 import datetime as dt
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from importlib import import_module
 from typing import Any
@@ -188,6 +189,17 @@ def resolve_day(dag_run: Any = None, params: Any = None, dag: Any = None) -> str
 
     slices.check_params(dag_run.conf, dag.params)
     return slices.resolve(dag_run.partition_key, params["day"], dag_run.run_after)
+
+
+@contextmanager
+def skip_missing(reason: str = "{}") -> Iterator[None]:
+    """Skip the task if something that it needs is Missing; the reason has the message in its place `{}`."""
+    from pipeline.errors import Missing
+
+    try:
+        yield
+    except Missing as error:
+        raise AirflowSkipException(reason.format(error)) from error
 
 
 @task.short_circuit(task_id="due", ignore_downstream_trigger_rules=True)

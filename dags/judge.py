@@ -19,7 +19,7 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from dag_assets import MODELS, tables
-from dag_defaults import DAY, GPU, Tag, build, optional_param, param, resolve_day, service
+from dag_defaults import DAY, GPU, Tag, build, optional_param, param, resolve_day, service, skip_missing
 
 PARAMS = {
     "day": DAY,
@@ -58,15 +58,12 @@ def judge() -> None:
     def model(judged: Any, day: str, params: Any = None, run_id: Any = None) -> str:
         from airflow.sdk.exceptions import AirflowSkipException
 
-        from pipeline.errors import Missing
         from pipeline.tasks.calibration import distillation
 
         if not params["distil"] or params["rubric"] != "implicitness":
             raise AirflowSkipException("the parameter distil is off, or the rubric is not implicitness")
-        try:
+        with skip_missing():
             rows = distillation.load_judged(f"{judged['model']}:{params['mode']}")
-        except Missing as error:
-            raise AirflowSkipException(str(error)) from error
         return distillation.train(rows, day, run_id=run_id)
 
     day = resolve_day()

@@ -8,12 +8,13 @@ writes the page of the steps of recent days (`health-<day>.html`), even if a che
 cause is a paused `tokenize` or `score`: run `heal`.
 """
 
+from contextlib import nullcontext
 from typing import Any
 
 from airflow.sdk import TriggerRule, dag, task
 
 from dag_assets import PAGES, tables
-from dag_defaults import DAY, Tag, build, resolve_day
+from dag_defaults import DAY, Tag, build, resolve_day, skip_missing
 
 
 @dag(**build("report", Tag.REPORT, __doc__, {"day": DAY}, is_daily=True))
@@ -36,17 +37,11 @@ def report() -> None:
         trigger_rule=TriggerRule.NONE_FAILED,
     )
     def page(day: str, dag_run: Any = None) -> str:
-        from airflow.sdk.exceptions import AirflowSkipException
-
-        from pipeline.errors import Missing
         from pipeline.tasks.daily import report
 
-        try:
+        is_manual = dag_run.run_type == "manual"
+        with nullcontext() if is_manual else skip_missing("scores of another metric started this run: {}"):
             return report.write(day)
-        except Missing as error:
-            if dag_run.run_type == "manual":
-                raise
-            raise AirflowSkipException(f"scores of another metric started this run: {error}") from error
 
     @task(inlets=tables("runs dropped"), outlets=[PAGES["health"]])
     def health(day: str) -> str:
