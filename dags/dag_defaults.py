@@ -192,13 +192,18 @@ def resolve_day(dag_run: Any = None, params: Any = None, dag: Any = None) -> str
 
 
 @contextmanager
-def skip_missing(reason: str = "{}") -> Iterator[None]:
-    """Skip the task if something that it needs is Missing; the reason has the message in its place `{}`."""
+def skip_missing(reason: str = "{}", dag_run: Any = None) -> Iterator[None]:
+    """Skip the task if something that it needs is Missing; the reason has the message in its place `{}`.
+
+    With `dag_run`, the task of a run that was triggered by hand fails instead.
+    """
     from pipeline.errors import Missing
 
     try:
         yield
     except Missing as error:
+        if dag_run and dag_run.run_type == "manual":
+            raise
         raise AirflowSkipException(reason.format(error)) from error
 
 

@@ -8,7 +8,6 @@ writes the page of the steps of recent days (`health-<day>.html`), even if a che
 cause is a paused `tokenize` or `score`: run `heal`.
 """
 
-from contextlib import nullcontext
 from typing import Any
 
 from airflow.sdk import TriggerRule, dag, task
@@ -39,8 +38,7 @@ def report() -> None:
     def page(day: str, dag_run: Any = None) -> str:
         from pipeline.tasks.daily import report
 
-        is_manual = dag_run.run_type == "manual"
-        with nullcontext() if is_manual else skip_missing("scores of another metric started this run: {}"):
+        with skip_missing("scores of another metric started this run: {}", dag_run):
             return report.write(day)
 
     @task(inlets=tables("runs dropped"), outlets=[PAGES["health"]])

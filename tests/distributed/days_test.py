@@ -79,7 +79,7 @@ def test_three_days_by_schedule_alone(
             cluster.rest.trigger("collect", day)
             days = wait(cluster)
         assert days == {dag: set(DAYS) for dag in FAMILIES}
-        for table in ("cloze_items", "compressions", "threads"):
+        for table in ("cloze_items", "compressions"):
             assert warehouse.scan(table).select(pl.len()).collect().item(), table
         trained = warehouse.scan("models").select("kind", "day").unique().collect()
         assert set(trained["day"]) == {parse_day(DAYS[0])}

@@ -20,13 +20,14 @@ class Rule(NamedTuple):
     result: str  # table with a day for each earlier run
     is_result: pl.Expr  # which of its rows
     least_rows: int | None = None  # by default UNDERTONE_LEAST_NEW_ROWS
+    parents: str | None = None  # table to whose threads the new rows must belong
 
 
 _ALL = pl.lit(value=True)
 _IS_INPUT = pl.col("step").is_in(["sentences", "ask"])
 RULES = {
     "recam": Rule("articles", pl.col("summary").is_not_null(), "models", pl.col("kind").str.starts_with("reader_")),
-    "commenting": Rule("comments", _ALL, "models", pl.col("kind").str.starts_with("commenter_")),
+    "commenting": Rule("comments", _ALL, "models", pl.col("kind").str.starts_with("commenter_"), parents="articles"),
     "ndd": Rule("comments", _ALL, "studies", pl.col("study") == "similarity"),
     "studies": Rule("models", pl.col("kind") == "impscore", "studies", pl.col("study") == "ablation", least_rows=1),
     # sentences and answers have no day: their imports and requests are counted
@@ -45,7 +46,10 @@ def is_due(dag_id: str, day: str) -> bool:
         log.info("not due: the last run is of %s, the next is due on %s (UNDERTONE_LEAST_DAYS)", last, next_day)
         return False
     is_new = pl.col("day") <= today if last is None else pl.col("day").is_between(last, today, closed="right")
-    count = int(_scan(rule.source, is_new, rule.is_used).select(pl.len()).collect().item())
+    rows = _scan(rule.source, is_new, rule.is_used)
+    if rule.parents:
+        rows = rows.join(warehouse.scan(rule.parents), on=["source", "thread_id"], how="semi")
+    count = int(rows.select(pl.len()).collect().item())
     least = rule.least_rows or settings.least_new_rows()
     if count < least:
         since = f"since {last}" if last else "so far"

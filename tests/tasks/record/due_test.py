@@ -41,6 +41,16 @@ def test_a_training_is_due_a_week_after_the_last_if_enough_rows_are_new(
     assert is_due("recam", DAY.isoformat()) is False  # a backfilled day is judged by what was there
 
 
+def test_commenters_are_due_after_comments_on_articles(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comments of threads without an article do not count."""
+    monkeypatch.setenv("UNDERTONE_LEAST_NEW_ROWS", "2")
+    write("comments", DAY, 3, source="forum")
+    write("articles", DAY, 1, source="forum")
+    assert not is_due("commenting", DAY.isoformat())
+    write("articles", DAY, 2, source="forum")
+    assert is_due("commenting", DAY.isoformat())
+
+
 def test_impscore_is_due_after_an_import_of_sentences(tables: Path) -> None:
     """One import of sentences since the last model is enough; a model without new sentences is not trained again."""
     assert not is_due("impscore", DAY.isoformat())
