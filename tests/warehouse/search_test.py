@@ -57,10 +57,13 @@ def test_packed_words_are_found(home: Path) -> None:
     replies = [[{"texts": [{"text": f"{'-' * 90}{SECRET[:7]} {n} {SECRET}"}]}] for n in range(9)]  # packed, unlike one
     pl.DataFrame({"replies": replies}).write_parquet(home / "g.parquet")
     assert SECRET.encode() not in (home / "g.parquet").read_bytes()
+    pages = [f"{'-' * 90}{SECRET[:7]} {n} {SECRET}".encode() for n in range(9)]
+    pl.DataFrame({"page": pages}).write_parquet(home / "h.parquet", statistics=False)
+    assert SECRET.encode() not in (home / "h.parquet").read_bytes()
     (home / "e.csv").write_text("别人没有说过的话，一个人说的", encoding="gb18030")
     (home / "f.html").write_text("a &lt;b&gt; &amp; c\\u4e00")
     (home / "none.txt").write_text("others")
-    assert find(SECRET, "zq-the erased words") == ["a.zip", "b.gz", "c.sqlite", "d.parquet", "g.parquet"]
+    assert find(SECRET, "zq-the erased words") == ["a.zip", "b.gz", "c.sqlite", "d.parquet", "g.parquet", "h.parquet"]
     assert find("没有说过的话") == ["e.csv"]
     assert find(*warehouse.list_spellings("a <b> & c")) == ["f.html"]
     assert warehouse.search([]) == []

@@ -262,6 +262,17 @@ def test_evaluation_is_that_of_the_training(imported: Path, tiny_encoder: Path, 
     assert numbers_twice["value"].to_list() == pytest.approx(numbers_twice["value_again"].to_list(), abs=1e-5)
 
 
+def test_held_out_pairs_measure_both_accuracies(imported: Path) -> None:
+    """Two models are compared by both accuracies on the test pairs; pairs that were all trained on compare nothing."""
+    rows = pairs.load_all_pairs().head(40)
+    assert train.make_held_out(rows.with_columns(split=pl.lit("train"))) == []
+    held_out = train.make_held_out(rows.with_columns(split=pl.lit("test")))
+    assert [(part.metric, len(part.texts)) for part in held_out] == [
+        ("implicitness_accuracy", 40),
+        ("pragmatics_accuracy", 40),
+    ]
+
+
 def test_headline() -> None:
     """The headline has both accuracies of the test split over all pairs, or of another split if there is no test."""
     numbers = [

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline import sample, warehouse
+from pipeline import left_out, sample, warehouse
 from pipeline.errors import BadInput
 from pipeline.report.impscore.page import Contents, render
 from pipeline.tables import empty
@@ -104,7 +104,9 @@ def test_held_out_pairs_are_measured(small: Path) -> None:
 )
 def test_faults(small: Path, arguments: dict[str, Any], message: str) -> None:
     """A fault is named with its file before anything is scored; so are two sets or scorers of one name."""
-    for name, lines in (("yes", "text,label\na,1\nb,yes"), ("blank", "text,label\na,1\n,0")):
+    for name, lines in (("yes", "text,label\na,1\nb,yes"), ("blank", "text,label\na,1\n,0\n ,0")):
         (small / f"{name}.csv").write_text(lines)
+    left_out.clear()
     with pytest.raises(BadInput, match=message):
         validation.measure(DAY, **{kind: [small / name for name in names] for kind, names in arguments.items()})
+    assert [row.row_count for row in left_out.list_rows()] == [2] * ("blank.csv" in str(arguments))

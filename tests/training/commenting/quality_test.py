@@ -68,6 +68,16 @@ def test_learns_the_grades_of_comments_it_does_not_know(objective: str) -> None:
     assert measure(test, "pairwise_accuracy") == 1
 
 
+def test_scores_are_in_place_on_the_validation_part() -> None:
+    """A line puts the scores of the validation part in place: their mean is that of the grades."""
+    rows = make_comments().with_columns(
+        pl.when(pl.col("split") == "validation").then(pl.col("target") / 2 + 2).otherwise("target").alias("target")
+    )
+    validation = rows.filter(pl.col("split") == "validation")
+    scores = score(fit_small(rows, objective="regression"), validation)
+    assert scores.mean() == pytest.approx(validation["target"].mean(), abs=0.1)
+
+
 def test_likes_are_learnt_as_logarithms() -> None:
     """Comments of 0, 3 and 999 likes: expected log(1 + likes), within those learnt from, and in their order."""
     likes = pl.col("target").replace_strict({1.0: 0.0, 3.0: 3.0, 5.0: 999.0})
