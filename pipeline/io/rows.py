@@ -4,12 +4,14 @@ csv, tsv, txt, jsonl, json (a list), parquet, xlsx and SQLite. What cannot be re
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.errors import BadInput
 from pipeline.io.formats import databases, parquet, separated, sheets
 from pipeline.io.formats.chunk import CHUNK, BadRow, Chunk, Row, Source, chunk_rows
 from pipeline.io.lines import LIMITS, UTF8, Limits, parse_object, read_json_items, read_lines
+from pipeline.io.spreadsheets import restore_texts
 
 __all__ = ["CHUNK", "ENDINGS", "Chunk", "Source", "read_chunks", "read_source"]
 
@@ -42,6 +44,13 @@ def _chunked(read_rows: Callable[[Source], Iterator[Row | BadRow]]) -> Callable[
     return lambda source: chunk_rows(source, source.path.stem, read_rows(source))
 
 
+def _restored(read: Callable[[Source], Iterator[Chunk]]) -> Callable[[Source], Iterator[Chunk]]:
+    def read_again(source: Source) -> Iterator[Chunk]:
+        return read(replace(source, skip_bad_rows=True, ignored=[], messages=[], unpacked=0))
+
+    return lambda source: restore_texts(source.path, read(source), lambda: read_again(source), lambda chunk: chunk.rows)
+
+
 def _read_text(source: Source) -> Iterator[Row]:
     for number, line in read_lines(source.path, source.encoding, source.limits):
         yield Row(number, {"text": line.rstrip("\r\n")}, 2 * len(line))
@@ -64,14 +73,14 @@ def _read_json_list(source: Source) -> Iterator[Row]:
 
 
 _READERS: dict[str, Callable[[Source], Iterator[Chunk]]] = {
-    ".csv": separated.read,
-    ".tsv": separated.read,
+    ".csv": _restored(separated.read),
+    ".tsv": _restored(separated.read),
     ".txt": _chunked(_read_text),
     ".jsonl": _chunked(_read_json_lines),
     ".ndjson": _chunked(_read_json_lines),
     ".json": _chunked(_read_json_list),
     ".parquet": parquet.read,
-    ".xlsx": sheets.read,
+    ".xlsx": _restored(sheets.read),
     **dict.fromkeys(databases.ENDINGS, databases.read),
 }
 ENDINGS = tuple(_READERS)

@@ -16,7 +16,6 @@ from pipeline.collect.privacy.anonymise import scrub_id
 from pipeline.collect.privacy.particulars import scrub
 from pipeline.errors import BadInput
 from pipeline.io.rows import CHUNK, read_chunks
-from pipeline.io.spreadsheets import unescape_formula
 from pipeline.io.visible import escape_invisible, unescape_invisible
 from pipeline.label.schema import CSD, VERDICTS, Form, normalise_value, parse_span
 from pipeline.label.stages import KEY
@@ -83,9 +82,7 @@ def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | No
     """
     texts = {task_id: escape_invisible(text) for task_id, text in (_index_texts(tasks, "text") or {}).items()}
     all_texts = set(texts.values())
-    is_defused = path.suffix.lower() in (".csv", ".tsv")
-    for location, cells in rows:
-        row = {name: unescape_formula(cell) for name, cell in cells.items()} if is_defused else cells
+    for location, row in rows:
         if "rater_id" not in row:
             raise BadInput(f"{path}, {location}: no rater_id; expected who gave the labels")
         if not set(row) - OTHER_COLUMNS:

@@ -13,6 +13,7 @@ import polars as pl
 from pipeline import left_out
 from pipeline.errors import BadInput
 from pipeline.io.lines import read_json_lines, read_lines
+from pipeline.io.spreadsheets import restore_texts
 
 PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there, and `<file name>:<row>`
 
@@ -99,7 +100,8 @@ def _read_rows(path: Path, quoted: bool) -> _Rows:
     if name.endswith(".jsonl"):
         return read_json_lines(path)
     if name.endswith((".csv", ".tsv", ".txt")):
-        return _read_csv(path, "," if name.endswith(".csv") else "\t", quoted)
+        options = path, "," if name.endswith(".csv") else "\t", quoted
+        return restore_texts(path, _read_csv(*options), lambda: _read_csv(*options), lambda item: [item[1]])
     ending = path.suffix or "a file without an ending"
     raise BadInput(f"{path}: cannot read {ending}; expected csv, tsv, jsonl, parquet")
 
