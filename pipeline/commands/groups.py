@@ -93,6 +93,8 @@ def rank(
     Examples: `undertone groups rank`; `undertone groups rank --groups mine.jsonl --model model/ --json`
     """
     sentences, training_groups = (graded.read(groups), None) if groups else read_default_groups()
+    if groups:
+        ranking.warn_of_training(sentences, model)
     with track("ranking", sentences.height) as on_progress:
         correlations = ranking.rank(sentences, model, on_progress, training_groups)
     console.print_result(correlations, correlations.drop("by").row(0, named=True), as_json)
@@ -149,6 +151,10 @@ def choose(
     Examples: `undertone groups choose`; `undertone groups choose --questions mine.jsonl --json`
     """
     rows = _read_items("choice", questions)
+    if questions:
+        right = pl.col("options").list.get(pl.col("answer"))
+        texts = rows.select(pl.int_range(pl.len()).alias("group"), text=pl.concat_list("reference", right))
+        ranking.warn_of_training(texts.explode("text"), model, "questions")
     with track("choosing") as on_progress:
         answered = ranking.choose(rows, model, on_progress)
     if out:

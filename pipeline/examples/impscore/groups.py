@@ -12,8 +12,11 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.io.fields import check_choice, check_field
+from pipeline.io.hashes import hash_text
 from pipeline.io.lines import read_json_lines
 from pipeline.text.language import detect_language
+
+HASH_DIGITS = 8  # of a text in the configuration of a model, which lists thousands
 
 
 def read(path: Path) -> pl.DataFrame:
@@ -43,6 +46,12 @@ def add_split(groups: pl.DataFrame) -> pl.DataFrame:
     splits = ("test", "validation", "train", "train", "train", "train", "train")
     split_of = {name: splits[zlib.crc32(name.encode()) % 7] for name in groups["group"].unique()}
     return groups.with_columns(split=pl.col("group").replace_strict(split_of, return_dtype=pl.String))
+
+
+def hash_training_texts(*groups: pl.DataFrame) -> list[str]:
+    """Hash the texts of groups, rows of `add_split`, that a training does not hold out."""
+    texts = pl.concat([rows.select("text", "split") for rows in groups]).filter(pl.col("split") != "test")["text"]
+    return sorted({hash_text(text)[:HASH_DIGITS] for text in texts})
 
 
 def find_language() -> pl.Expr:

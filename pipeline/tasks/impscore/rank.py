@@ -1,16 +1,38 @@
 """Rank and choose: does implicitness rise with the level, does pragmatic distance find what is meant?"""
 
+import logging
+
 import numpy as np
 import polars as pl
 
+from pipeline import sample
 from pipeline.errors import BadInput
+from pipeline.examples.impscore import groups as graded
 from pipeline.examples.impscore.groups import find_language
+from pipeline.io.hashes import hash_text
 from pipeline.metrics.impscore.artefacts import audit_groups
 from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations, kendall_w
 from pipeline.progress import OnProgress
 from pipeline.score.signature import drop_earlier_scores
-from pipeline.tasks.impscore import scoring
+from pipeline.tasks.impscore import in_force, scoring
 from pipeline.text.language import detect_language
+
+log = logging.getLogger(__name__)
+
+
+def warn_of_training(rows: pl.DataFrame, ref: str | None = None, what: str = "groups") -> None:
+    """Warn where rows (group, text) hold groups whose texts are all among those that the model learned from."""
+    choice = in_force.choose_model(ref)
+    if choice.is_shipped:
+        training_texts = graded.hash_training_texts(*(graded.add_split(graded.read(p)) for p in sample.GROUPS.values()))
+    else:
+        training_texts = choice.load().config.get("group_texts", [])
+    seen = {*training_texts}
+    is_seen = pl.Series([hash_text(text)[: graded.HASH_DIGITS] in seen for text in rows["text"]], dtype=pl.Boolean)
+    by_group = rows.with_columns(is_seen=is_seen).group_by("group").agg(pl.col("is_seen").all())["is_seen"]
+    if count := by_group.sum():
+        place = f"the training of model {choice.model_id[:12]}"
+        log.warning("%d of %d %s were in %s; the result is no test", count, len(by_group), what, place)
 
 
 def rank(
