@@ -29,7 +29,7 @@ ADVICE = {
     "duplicate": "the rater gave the same label before",
     "exact_duplicate": "the same text in the same thread is kept once, with its count; --keep-duplicates keeps all",
     "field_count": "the row has more or fewer fields than the header; mend it and import the file again",
-    "incomplete": "the rater left fields of the task empty; fill them in and import the sheet again",
+    "incomplete": "the rows are kept and count when the rater's empty fields of the task are filled in and imported",
     "late": "enough raters or an adjudicator had answered; assign these tasks to nobody else",
     "malformed": "the answers were not in the form asked for; see `finish_reason` of `completions`",
     "near_duplicate": "almost the same text is kept once, with its count; --keep-duplicates keeps all",

@@ -3,7 +3,7 @@
 Faults are reported by file, row and field before any label is stored. The form is that of CSD by default.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
@@ -52,6 +52,8 @@ def read(path: Path, tasks: pl.DataFrame | None, form: Form = CSD) -> pl.DataFra
         left_out.record_columns(path, [name for name in first.rows[0] if name not in {*_LONG, *_OPTIONAL}])
         rows = _check_long_rows(path, rows)
     else:
+        if tasks is not None and {parse_number(name, first.rows[0].get(name)) for name in ("round", "stage")} == {1}:
+            _check_columns(path, first.columns, form)
         rows = _split_wide_rows(path, rows, tasks, form)
     return check_rows(rows, tasks, name=str(path), form=form)
 
@@ -72,6 +74,15 @@ def _check_long_rows(path: Path, rows: Iterable[Place]) -> Iterator[Place]:
         if lacking := sorted(_LONG - row.keys()):
             raise BadInput(f"{path}, {location}: no {', '.join(lacking)}; expected {', '.join(sorted(_LONG))}")
         yield location, row
+
+
+def _check_columns(path: Path, names: Sequence[str], form: Form) -> None:
+    """Refuse a sheet of the first round whose header lacks a field: no row of it would ever count."""
+    lacking = [name for name in form.fields if name not in names]
+    if {*names} - OTHER_COLUMNS and "rater_id" in names and lacking:
+        raise BadInput(
+            f"{path}: no column {', '.join(lacking)}; expected a column for each of {', '.join(form.fields)}"
+        )
 
 
 def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | None, form: Form) -> Iterator[Place]:
@@ -97,6 +108,8 @@ def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | No
         for name, value in row.items():
             if name not in OTHER_COLUMNS and _strip_value(value) not in ("", NOT_ASKED):
                 yield location, {**task_columns, "field": name, "value": value}
+                if name not in (*form.fields, *form.notes):
+                    return  # a fault of the header is the same in each row
 
 
 def check_rows(rows: Iterable[Place], tasks: pl.DataFrame | None, *, name: str, form: Form = CSD) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from pipeline.label import label_files, schema
 from pipeline.tables import Labels
 from tests.support.rows.labels import IDS, TEXTS, build_row, build_tasks, write_rows
 
-SHEET_ROW = {"task_id": IDS[0], "rater_id": "r1", "sarcasm": "1"}
+SHEET_ROW = {"task_id": IDS[0], "rater_id": "r1", **dict.fromkeys(schema.FIELDS, ""), "sarcasm": "1"}
 
 
 def read(path: Path, *rows: dict[str, Any]) -> pl.DataFrame:
@@ -126,8 +126,11 @@ def test_notes_and_raters_are_anonymised(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_field_of_a_sheet_is_named(tmp_path: Path) -> None:
-    """A filled column that is no field is an error, an empty one is nothing."""
-    assert "row 2: no field 'sarcasam'" in refuse(tmp_path / "r1.csv", {**SHEET_ROW, "sarcasam": "1"})
+    """A filled column that is no field is one error, an empty one is nothing; a field without a column is named."""
+    rows = [{**SHEET_ROW, "rater_id": f"r{n}", "sarcasam": "1"} for n in range(3)]
+    assert refuse(tmp_path / "r1.csv", *rows).count("no field 'sarcasam'") == 1
+    message = refuse(tmp_path / "r7.csv", {name: value for name, value in SHEET_ROW.items() if name != "other"})
+    assert "r7.csv: no column other; expected a column for each of subtext, " in message
     assert len(read(tmp_path / "r2.csv", {**SHEET_ROW, "remarks": ""})) == 1
 
 
