@@ -44,6 +44,7 @@ ADVICE = {
     "nothing_to_adjudicate": "the three raters agree or, in round 2, all differ: there is nothing to decide",
     "outside_window": "written before the first day or after the last; or collected then, if no time is given",
     "repeated_text": "the data set has the text several times; it counts once",
+    "repeated_row": "the same text, context and label count once, in the split of the first row",
     "same_options": "two of the options are the same",
     "same_comment": "the same comment is kept once; check that the ids are whole",
     "same_text": "both texts of the pair are the same",
