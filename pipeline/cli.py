@@ -131,7 +131,8 @@ def main() -> None:
     console.prepare_streams()
     left_out.clear()
     lazy.OUTPUTS.clear()
-    handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(failures.TERMINATED))
+    handler, hook = signal.signal(signal.SIGTERM, failures.stop), sys.unraisablehook
+    sys.unraisablehook = failures.stop_later
     try:
         with private.set_umask() as mask:
             code = _run(mask)
@@ -139,6 +140,7 @@ def main() -> None:
         code = console.report_failure(error, is_debug=settings.debug() or "--debug" in sys.argv)
     finally:
         signal.signal(signal.SIGTERM, handler)
+        sys.unraisablehook = hook
     failures.silence()
     raise SystemExit(code)
 

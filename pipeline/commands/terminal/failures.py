@@ -6,9 +6,12 @@ with its places in the code. That file has no message, since a message may quote
 
 import contextlib
 import os
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Timer
+from typing import Any
 
 from pipeline import settings
 from pipeline.errors import UndertoneError
@@ -44,6 +47,21 @@ def _write_report(error: BaseException) -> Path | None:
     except (OSError, UndertoneError, ValueError):
         return None
     return path
+
+
+def stop(*_: object) -> None:
+    """End the command on SIGTERM; a second one is ignored, as it would be raised in the code that tidies up."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(TERMINATED)
+
+
+def stop_later(unraisable: Any) -> None:
+    """Send SIGTERM again if it came inside a destructor or a callback, where Python drops every exception."""
+    if isinstance(unraisable.exc_value, SystemExit):
+        signal.signal(signal.SIGTERM, stop)
+        Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def is_closed(error: BaseException) -> bool:
