@@ -131,8 +131,8 @@ def main() -> None:
     console.prepare_streams()
     left_out.clear()
     lazy.OUTPUTS.clear()
-    handler, hook = signal.signal(signal.SIGTERM, failures.stop), sys.unraisablehook
-    sys.unraisablehook = failures.stop_later
+    handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(failures.TERMINATED))
+    hook, sys.unraisablehook = sys.unraisablehook, failures.resend
     try:
         with private.set_umask() as mask:
             code = _run(mask)

@@ -4,10 +4,11 @@ How large a file may be is limited, since a small one can unpack into what takes
 """
 
 import codecs
+import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -55,6 +56,26 @@ def read_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Ite
                     "`undertone import` takes longer ones with UNDERTONE_IMPORT_CHARACTERS"
                 )
             yield number, line
+
+
+def read_records(
+    path: Path, texts: Iterable[str], separator: str, quoting: int = csv.QUOTE_MINIMAL
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield where records of csv begin, and their fields; BadInput for broken ones, and another number than the first.
+
+    Empty lines are passed over.
+    """
+    reader, line, width = csv.reader(texts, delimiter=separator, quoting=quoting, strict=True), 1, 0
+    try:
+        for fields in reader:
+            if fields and width not in (0, len(fields)):
+                raise BadInput(f"{path}, line {line}: expected {width} fields as in the header, found {len(fields)}")
+            if fields:
+                width = len(fields)
+                yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise BadInput(f"{path}, line {line}: {error}") from error
 
 
 def read_text(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> str:

@@ -33,7 +33,12 @@ def read_source(source: Source) -> Iterator[Chunk]:
             f"{path}: cannot read {path.suffix or 'a file without an ending'}; expected {', '.join(_READERS)}"
         )
     is_empty = True
-    for chunk in reader(source):
+    if reader in (separated.read, sheets.read):
+        source_again = replace(source, skip_bad_rows=True, ignored=[], messages=[])
+        chunks = restore_texts(path, lambda is_again: reader(source_again if is_again else source), lambda c: c.rows)
+    else:
+        chunks = reader(source)
+    for chunk in chunks:
         is_empty = False
         yield chunk
     if is_empty:
@@ -42,13 +47,6 @@ def read_source(source: Source) -> Iterator[Chunk]:
 
 def _chunked(read_rows: Callable[[Source], Iterator[Row | BadRow]]) -> Callable[[Source], Iterator[Chunk]]:
     return lambda source: chunk_rows(source, source.path.stem, read_rows(source))
-
-
-def _restored(read: Callable[[Source], Iterator[Chunk]]) -> Callable[[Source], Iterator[Chunk]]:
-    def read_again(source: Source) -> Iterator[Chunk]:
-        return read(replace(source, skip_bad_rows=True, ignored=[], messages=[], unpacked=0))
-
-    return lambda source: restore_texts(source.path, read(source), lambda: read_again(source), lambda chunk: chunk.rows)
 
 
 def _read_text(source: Source) -> Iterator[Row]:
@@ -73,14 +71,14 @@ def _read_json_list(source: Source) -> Iterator[Row]:
 
 
 _READERS: dict[str, Callable[[Source], Iterator[Chunk]]] = {
-    ".csv": _restored(separated.read),
-    ".tsv": _restored(separated.read),
+    ".csv": separated.read,
+    ".tsv": separated.read,
     ".txt": _chunked(_read_text),
     ".jsonl": _chunked(_read_json_lines),
     ".ndjson": _chunked(_read_json_lines),
     ".json": _chunked(_read_json_list),
     ".parquet": parquet.read,
-    ".xlsx": _restored(sheets.read),
+    ".xlsx": sheets.read,
     **dict.fromkeys(databases.ENDINGS, databases.read),
 }
 ENDINGS = tuple(_READERS)

@@ -30,33 +30,29 @@ def unescape_formula(cell: str) -> str:
 
 
 def restore_texts(
-    path: Path, items: Iterable[Item], read_again: Callable[[], Iterable[Item]], list_rows: Callable[[Item], Any]
+    path: Path, read: Callable[[bool], Iterable[Item]], list_rows: Callable[[Item], Any]
 ) -> Iterator[Item]:
     """Take the apostrophes of `escape_formula` off the rows of items, in columns where no formula is without one.
 
-    The first such cell makes the file be read a second time, to see whether its column has a bare formula.
+    The first such cell makes the file be read again (`read(True)`), to see whether its column has a bare formula.
     """
     columns: set[str] | None = None
     count = 0
-    for item in items:
+    for item in read(False):
         for row in list_rows(item):
-            for name, cell in row.items():
-                if not cell or (text := unescape_formula(cell)) == cell:
-                    continue
+            for name in [name for name, cell in row.items() if cell and cell[0] == "'" and _ESCAPED.match(cell)]:
                 if columns is None:
-                    columns = _find_defused(row for again in read_again() for row in list_rows(again))
+                    kinds = {kind for again in read(True) for row in list_rows(again) for kind in _list_kinds(row)}
+                    columns = {column for column, is_bare in kinds if (column, True) not in kinds}
                 if name in columns:
-                    row[name] = text
+                    row[name] = row[name][1:]
                     count += 1
         yield item
     if count:
         left_out.record_note(f"{path}: removed the apostrophe that csv has before a formula character: {count:,} cells")
 
 
-def _find_defused(rows: Iterable[dict[str, str | None]]) -> set[str]:
-    names: dict[bool, set[str]] = {True: set(), False: set()}  # by whether formulas have an apostrophe
-    for row in rows:
-        for name, cell in row.items():
-            if cell and _FORMULA.match(cell) and not _NUMBER.match(cell):
-                names[_ESCAPED.match(cell) is not None].add(name)
-    return names[True] - names[False]
+def _list_kinds(row: dict[str, str | None]) -> list[tuple[str, bool]]:
+    """List the columns with a formula in a row, and whether it is bare."""
+    formulas = [(n, cell) for n, cell in row.items() if cell and _FORMULA.match(cell) and not _NUMBER.match(cell)]
+    return [(name, cell[0] != "'") for name, cell in formulas]

@@ -3,7 +3,7 @@
 Faults are reported by file, row and field before any label is stored. The form is that of CSD by default.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
@@ -52,8 +52,10 @@ def read(path: Path, tasks: pl.DataFrame | None, form: Form = CSD) -> pl.DataFra
         left_out.record_columns(path, [name for name in first.rows[0] if name not in {*_LONG, *_OPTIONAL}])
         rows = _check_long_rows(path, rows)
     else:
-        if tasks is not None and {parse_number(name, first.rows[0].get(name)) for name in ("round", "stage")} == {1}:
-            _check_columns(path, first.columns, form)
+        lacking = [name for name in form.fields if name not in first.columns]
+        is_first_round = {parse_number(name, first.rows[0].get(name)) for name in ("round", "stage")} == {1}
+        if lacking and tasks is not None and is_first_round and {*first.columns} - OTHER_COLUMNS:
+            raise BadInput(f"{path}: no column {', '.join(lacking)}; expected one for each of {', '.join(form.fields)}")
         rows = _split_wide_rows(path, rows, tasks, form)
     return check_rows(rows, tasks, name=str(path), form=form)
 
@@ -74,15 +76,6 @@ def _check_long_rows(path: Path, rows: Iterable[Place]) -> Iterator[Place]:
         if lacking := sorted(_LONG - row.keys()):
             raise BadInput(f"{path}, {location}: no {', '.join(lacking)}; expected {', '.join(sorted(_LONG))}")
         yield location, row
-
-
-def _check_columns(path: Path, names: Sequence[str], form: Form) -> None:
-    """Refuse a sheet of the first round whose header lacks a field: no row of it would ever count."""
-    lacking = [name for name in form.fields if name not in names]
-    if {*names} - OTHER_COLUMNS and "rater_id" in names and lacking:
-        raise BadInput(
-            f"{path}: no column {', '.join(lacking)}; expected a column for each of {', '.join(form.fields)}"
-        )
 
 
 def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | None, form: Form) -> Iterator[Place]:

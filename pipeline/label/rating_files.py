@@ -34,9 +34,8 @@ class Reading(NamedTuple):
     """How the ratings of a file are to be read."""
 
     mapping: Mapping[str, str] = {}  # our column (`ROLES`) to theirs
-    columns: Sequence[
-        str
-    ] = ()  # those with labels: of raters, or of fields where there is a rater_id; by default all others
+    # those with labels: of raters, or of fields where there is a rater_id; by default all others
+    columns: Sequence[str] = ()
     level: Level = "nominal"
     values: Sequence[str] = ()  # that a label may have, in their order; any by default
     missing: Sequence[str] = MISSING

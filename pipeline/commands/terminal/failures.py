@@ -49,16 +49,9 @@ def _write_report(error: BaseException) -> Path | None:
     return path
 
 
-def stop(*_: object) -> None:
-    """End the command on SIGTERM; a second one is ignored, as it would be raised in the code that tidies up."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(TERMINATED)
-
-
-def stop_later(unraisable: Any) -> None:
-    """Send SIGTERM again if it came inside a destructor or a callback, where Python drops every exception."""
+def resend(unraisable: Any) -> None:
+    """Send SIGTERM again where it was raised in a destructor or a callback, of which Python drops every exception."""
     if isinstance(unraisable.exc_value, SystemExit):
-        signal.signal(signal.SIGTERM, stop)
         Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
     else:
         sys.__unraisablehook__(unraisable)

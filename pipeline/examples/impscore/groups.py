@@ -16,8 +16,6 @@ from pipeline.io.hashes import hash_text
 from pipeline.io.lines import read_json_lines
 from pipeline.text.language import detect_language
 
-HASH_DIGITS = 8  # of a text in the configuration of a model, which lists thousands
-
 
 def read(path: Path) -> pl.DataFrame:
     """Read groups of a JSON Lines file, `{"group": str, "sentences": [from most explicit to most implicit]}` a line.
@@ -48,10 +46,9 @@ def add_split(groups: pl.DataFrame) -> pl.DataFrame:
     return groups.with_columns(split=pl.col("group").replace_strict(split_of, return_dtype=pl.String))
 
 
-def hash_training_texts(*groups: pl.DataFrame) -> list[str]:
-    """Hash the texts of groups, rows of `add_split`, that a training does not hold out."""
-    texts = pl.concat([rows.select("text", "split") for rows in groups]).filter(pl.col("split") != "test")["text"]
-    return sorted({hash_text(text)[:HASH_DIGITS] for text in texts})
+def hash_groups(*groups: pl.DataFrame) -> list[str]:
+    """Hash the most explicit sentence of each group, shortly: the configuration of a model lists those it learned."""
+    return [hash_text(text)[:8] for rows in groups for text in rows.filter(level=1)["text"]]
 
 
 def find_language() -> pl.Expr:

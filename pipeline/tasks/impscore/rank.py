@@ -8,8 +8,6 @@ import polars as pl
 from pipeline import sample
 from pipeline.errors import BadInput
 from pipeline.examples.impscore import groups as graded
-from pipeline.examples.impscore.groups import find_language
-from pipeline.io.hashes import hash_text
 from pipeline.metrics.impscore.artefacts import audit_groups
 from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations, kendall_w
 from pipeline.progress import OnProgress
@@ -21,18 +19,17 @@ log = logging.getLogger(__name__)
 
 
 def warn_of_training(rows: pl.DataFrame, ref: str | None = None, what: str = "groups") -> None:
-    """Warn where rows (group, text) hold groups whose texts are all among those that the model learned from."""
+    """Warn of groups (level, text) whose most explicit sentence is that of a group that the model learned from."""
     choice = in_force.choose_model(ref)
     if choice.is_shipped:
-        training_texts = graded.hash_training_texts(*(graded.add_split(graded.read(p)) for p in sample.GROUPS.values()))
+        shipped = (graded.add_split(graded.read(path)) for path in sample.GROUPS.values())
+        learned = graded.hash_groups(*(groups.filter(pl.col("split") != "test") for groups in shipped))
     else:
-        training_texts = choice.load().config.get("group_texts", [])
-    seen = {*training_texts}
-    is_seen = pl.Series([hash_text(text)[: graded.HASH_DIGITS] in seen for text in rows["text"]], dtype=pl.Boolean)
-    by_group = rows.with_columns(is_seen=is_seen).group_by("group").agg(pl.col("is_seen").all())["is_seen"]
-    if count := by_group.sum():
+        learned = choice.load().config.get("groups", [])
+    hashes = graded.hash_groups(rows)
+    if count := len([name for name in hashes if name in learned]):
         place = f"the training of model {choice.model_id[:12]}"
-        log.warning("%d of %d %s were in %s; the result is no test", count, len(by_group), what, place)
+        log.warning("%d of %d %s were in %s; the result is no test", count, len(hashes), what, place)
 
 
 def rank(
@@ -57,7 +54,7 @@ def score_groups(
     sentences: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None
 ) -> pl.DataFrame:
     """Add `implicitness` to the sentences of graded groups; the language of most of a group chooses its head."""
-    return scoring.add_scores(sentences, "text", model, on_progress, find_language())
+    return scoring.add_scores(sentences, "text", model, on_progress, graded.find_language())
 
 
 def choose(questions: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
