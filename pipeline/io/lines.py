@@ -69,7 +69,7 @@ def read_records(
     try:
         for fields in reader:
             if fields and width not in (0, len(fields)):
-                raise BadInput(f"{path}, line {line}: expected {width} fields as in the header, found {len(fields)}")
+                raise BadInput(f"{path}, line {line}: expected {width} fields as in the first row, found {len(fields)}")
             if fields:
                 width = len(fields)
                 yield line, fields

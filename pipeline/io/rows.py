@@ -33,11 +33,10 @@ def read_source(source: Source) -> Iterator[Chunk]:
             f"{path}: cannot read {path.suffix or 'a file without an ending'}; expected {', '.join(_READERS)}"
         )
     is_empty = True
+    chunks = reader(source)
     if reader in (separated.read, sheets.read):
         source_again = replace(source, skip_bad_rows=True, ignored=[], messages=[])
         chunks = restore_texts(path, lambda is_again: reader(source_again if is_again else source), lambda c: c.rows)
-    else:
-        chunks = reader(source)
     for chunk in chunks:
         is_empty = False
         yield chunk

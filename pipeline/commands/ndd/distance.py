@@ -34,7 +34,6 @@ from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.ndd import context_shift, distance, masked_lm, systems
 from pipeline.tasks.record.retry import retry
 from pipeline.text.language import detect_language
-from pipeline.text.segment import UNIT
 
 Masked = Annotated[
     str | None,
@@ -174,8 +173,6 @@ def compress(
     if result["compressed"][0] is None:
         raise BadInput("expected a text with a word")
     warn_of_counts(*result["signature"])
-    if (max_span or 0) > (count := len(UNIT.findall(what))):
-        console.report(f"--max-span {max_span} limits nothing: the text has at most {count} words")
     if as_json:
         console.show(result, as_json=True)
         return

@@ -200,15 +200,11 @@ def read_threads(*splits: str) -> pl.DataFrame:
 
 
 def _scan_corpus(source: str | None) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """Scan the threads of a source, or of all, and the tokenized comments of those in a split.
-
-    Of the test split the references alone count, as in the paper.
-    """
+    """Scan the threads of a source, or of all, and their tokenized comments; in the test split references alone."""
     threads = warehouse.scan("threads", pl.lit(value=True) if source is None else pl.col("source") == source)
-    in_split = threads.filter(_is_in_splits(()))
     references = warehouse.scan("reference_comments", pl.col("role") == "reference").select(COMMENT)
-    rows = join_tokens(scan_comments(in_split.select(THREAD))).filter(pl.col("tokens").is_not_null())
-    tested = in_split.filter(pl.col("split") == "test").select(THREAD)
+    rows = join_tokens(scan_comments(threads.select(THREAD))).filter(pl.col("tokens").is_not_null())
+    tested = threads.filter(pl.col("split") == "test").select(THREAD)
     of_test = rows.join(tested, on=THREAD, how="semi").join(references, on=COMMENT, how="semi")
     return threads, pl.concat([rows.join(tested, on=THREAD, how="anti"), of_test])
 
@@ -226,8 +222,9 @@ def measure_corpus(source: str | None = None) -> pl.DataFrame:
 
 def count_vocabulary(source: str | None = None) -> int:
     """Count the distinct words of the articles of the corpus and of the comments that `measure_corpus` counts."""
-    rows, comments = _scan_corpus(source)
-    threads = rows.filter(_is_in_splits(()))
+    threads, rows = _scan_corpus(source)
+    threads = threads.filter(_is_in_splits(()))
+    comments = rows.join(threads.select(THREAD), on=THREAD, how="semi")
     lists = [threads.select(word="title_tokens"), threads.select(word="content_tokens"), comments.select(word="tokens")]
     words = pl.concat([rows.explode("word").unique() for rows in lists])
     return int(words.select(pl.col("word").n_unique()).collect(engine="streaming").item())
