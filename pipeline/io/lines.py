@@ -8,7 +8,7 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -59,13 +59,15 @@ def read_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Ite
 
 
 def read_records(
-    path: Path, texts: Iterable[str], separator: str, quoting: int = csv.QUOTE_MINIMAL
+    path: Path, separator: str, *, is_quoted: bool = True, has_comments: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield where records of csv begin, and their fields; BadInput for broken ones, and another number than the first.
 
-    Empty lines are passed over.
+    Empty lines are passed over, and with `has_comments` lines of `#` before the first record.
     """
-    reader, line, width = csv.reader(texts, delimiter=separator, quoting=quoting, strict=True), 1, 0
+    line, width, quoting = 1, 0, csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
+    texts = ("\n" if has_comments and not width and text[0] == "#" else text for _, text in read_lines(path))
+    reader = csv.reader(texts, delimiter=separator, quoting=quoting, strict=True)
     try:
         for fields in reader:
             if fields and width not in (0, len(fields)):

@@ -50,9 +50,9 @@ def _write_report(error: BaseException) -> Path | None:
 
 
 def resend(unraisable: Any) -> None:
-    """Send SIGTERM again where it was raised in a destructor or a callback, of which Python drops every exception."""
-    if isinstance(unraisable.exc_value, SystemExit):
-        Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    """Send a signal again that came inside a destructor or a callback, where Python drops every exception."""
+    if number := {SystemExit: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}.get(unraisable.exc_type):
+        Timer(0.05, os.kill, (os.getpid(), number)).start()
     else:
         sys.__unraisablehook__(unraisable)
 

@@ -16,7 +16,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.ndd.compression import Read
 from pipeline.examples.recam.items import DROPPED
 from pipeline.io.fields import check_field, check_text
-from pipeline.io.lines import read_json_lines, read_lines, read_records
+from pipeline.io.lines import read_json_lines, read_records
 from pipeline.text.language import detect_language
 from pipeline.text.segment import UNIT
 
@@ -48,7 +48,7 @@ _Row = tuple[str, str, float, str | None]
 
 
 def _read_csv(path: Path) -> Iterator[tuple[int, _Row]]:
-    for line, row in read_records(path, (text for _, text in read_lines(path)), ","):
+    for line, row in read_records(path, ","):
         location = f"{path}, line {line}"
         if len(row) != 3:
             raise BadInput(f"{location}: expected two sentences and their similarity, found {len(row)} fields")

@@ -1,6 +1,5 @@
 """Published files as frames of text and as XML elements; a fault is BadInput with file and line."""
 
-import csv
 import fnmatch
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -12,7 +11,7 @@ import polars as pl
 
 from pipeline import left_out
 from pipeline.errors import BadInput
-from pipeline.io.lines import read_json_lines, read_lines, read_records
+from pipeline.io.lines import read_json_lines, read_records
 from pipeline.io.spreadsheets import restore_texts
 
 PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there, and `<file name>:<row>`
@@ -107,8 +106,7 @@ def _read_rows(path: Path, quoted: bool) -> _Rows:
 
 
 def _read_csv(path: Path, separator: str, quoted: bool) -> _Rows:
-    lines = (line for _, line in read_lines(path))
-    records = read_records(path, lines, separator, csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE)
+    records = read_records(path, separator, is_quoted=quoted)
     line, header = next(records, (1, []))
     if repeated := [name for name in header if name and header.count(name) > 1]:
         raise BadInput(f"{path}, line {line}: the column {repeated[0]!r} is repeated")

@@ -120,10 +120,8 @@ def test_terminals_without_unicode(tables: Path) -> None:
     assert len(ended.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("sent", "code", "in_destructor"),
-    [(signal.SIGTERM, 143, False), (signal.SIGTERM, 143, True), (signal.SIGINT, 130, False)],
-)
+@pytest.mark.parametrize("in_destructor", [False, True])
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_signals_end_in_a_line(
     sent: signal.Signals, code: int, in_destructor: bool, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,7 +127,7 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"a\.csv, line \d: byte 0xff is not UTF-8"):
         read_own(path)
     with pytest.raises(BadInput, match="there is no such file"):
-        list(files.read_lines(tmp_path / "b.csv"))
+        files.read_table([tmp_path / "b.csv"], {})
 
 
 @pytest.mark.parametrize(
