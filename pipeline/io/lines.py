@@ -65,9 +65,11 @@ def read_records(
 
     Empty lines are passed over, and with `has_comments` lines of `#` before the first record.
     """
-    line, width, quoting = 1, 0, csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
+    line, width = 1, 0
     texts = ("\n" if has_comments and not width and text[0] == "#" else text for _, text in read_lines(path))
-    reader = csv.reader(texts, delimiter=separator, quoting=quoting, strict=True)
+    reader = csv.reader(
+        texts, delimiter=separator, quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE, strict=True
+    )
     try:
         for fields in reader:
             if fields and width not in (0, len(fields)):
