@@ -134,6 +134,7 @@ def main() -> None:
     left_out.clear()
     lazy.OUTPUTS.clear()
     handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(failures.TERMINATED))
+    hook, sys.unraisablehook = sys.unraisablehook, failures.resend
     try:
         with private.set_umask() as mask:
             code = _run(mask)
@@ -141,6 +142,7 @@ def main() -> None:
         code = console.report_failure(error, is_debug=settings.debug() or "--debug" in sys.argv)
     finally:
         signal.signal(signal.SIGTERM, handler)
+        sys.unraisablehook = hook
     failures.silence()
     raise SystemExit(code)
 

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 LINES = 10  # that are printed; the others are counted
 
 _ROWS: dict[tuple[str, ...], dict[str, int]] = {}
-_NOTES: dict[str, None] = {}
+_NOTES: dict[str, int] = {}
 
 ADVICE = {
     "adjudicator_was_rater": "the adjudicator labelled these tasks; import the answers of a person who did not",
@@ -29,7 +29,7 @@ ADVICE = {
     "duplicate": "the rater gave the same label before",
     "exact_duplicate": "the same text in the same thread is kept once, with its count; --keep-duplicates keeps all",
     "field_count": "the row has more or fewer fields than the header; mend it and import the file again",
-    "incomplete": "the rater left fields of the task empty; fill them in and import the sheet again",
+    "incomplete": "the rows are kept and count when the rater's empty fields of the task are filled in and imported",
     "late": "enough raters or an adjudicator had answered; assign these tasks to nobody else",
     "malformed": "the answers were not in the form asked for; see `finish_reason` of `completions`",
     "near_duplicate": "almost the same text is kept once, with its count; --keep-duplicates keeps all",
@@ -44,6 +44,7 @@ ADVICE = {
     "nothing_to_adjudicate": "the three raters agree or, in round 2, all differ: there is nothing to decide",
     "outside_window": "written before the first day or after the last; or collected then, if no time is given",
     "repeated_text": "the data set has the text several times; it counts once",
+    "repeated_row": "the same text, context and label count once, in the split of the first row",
     "same_options": "two of the options are the same",
     "same_comment": "the same comment is kept once; check that the ids are whole",
     "same_text": "both texts of the pair are the same",
@@ -91,14 +92,18 @@ def record_columns(place: object, columns: Sequence[str]) -> None:
         record_note(note)
 
 
-def record_note(text: str) -> None:
-    """Record one more thing that was not used; the same note twice is one."""
-    _NOTES[text] = None
+def record_note(text: str, count: int = 0) -> None:
+    """Record one more thing that was not used; the same note twice is one, and its counts add up."""
+    _NOTES[text] = _NOTES.get(text, 0) + count
+
+
+def _list_notes() -> list[str]:
+    return [f"{text}: {count:,}" if count else text for text, count in _NOTES.items()]
 
 
 def export() -> dict[str, Any]:
     """All records as plain JSON, for the process that started this one."""
-    return {"rows": [[*key] for key in _ROWS], "counts": [*_ROWS.values()], "notes": [*_NOTES]}
+    return {"rows": [[*key] for key in _ROWS], "counts": [*_ROWS.values()], "notes": _list_notes()}
 
 
 def add(records: Mapping[str, Any]) -> None:
@@ -121,7 +126,7 @@ def list_rows() -> list[Dropped]:
 
 def list_lines() -> list[str]:
     """What people read at the end of a command; nothing if nothing was left out."""
-    dropped, notes = list_rows(), list(_NOTES)
+    dropped, notes = list_rows(), _list_notes()
     sentences = [
         f"{row.step}: left out {row.row_count:,} as {row.reason}" + (f": {row.advice}" if row.advice else "")
         for row in dropped[:LINES]
@@ -136,5 +141,5 @@ def list_lines() -> list[str]:
 
 def summarise() -> dict[str, object]:
     """The same for machines: `dropped` (step, reason, row_count, advice) and `ignored`, where there are any."""
-    records = {"dropped": [row._asdict() for row in list_rows()], "ignored": list(_NOTES)}
+    records = {"dropped": [row._asdict() for row in list_rows()], "ignored": _list_notes()}
     return {name: values for name, values in records.items() if values}

@@ -60,16 +60,18 @@ def build(
     with console.working("tokenizing and dividing"):
         counts = retry(corpus.build, day, corpus.parse_rules(numbers), source, this_run())
     console.report(", ".join(f"{name} {count:,}" for name, count in counts.items()))
-    stats(as_json)
+    stats(source, as_json)
 
 
-def stats(as_json: Json = False) -> None:
+def stats(
+    source: Annotated[str | None, Option(help="Source of the articles; all by default.")] = None, as_json: Json = False
+) -> None:
     """Show statistics of the corpus next to the paper's table 2.
 
     Example: `undertone commenting stats`
     """
-    statistics = corpus.measure_corpus()
-    console.show(statistics if as_json else corpus.tabulate_statistics(statistics), as_json)
+    statistics = corpus.measure_corpus(source)
+    console.show(statistics if as_json else corpus.tabulate_statistics(statistics, source), as_json)
     if not as_json:
         console.report("numbers in brackets are the paper's")
 

@@ -93,6 +93,8 @@ def rank(
     Examples: `undertone groups rank`; `undertone groups rank --groups mine.jsonl --model model/ --json`
     """
     sentences, training_groups = (graded.read(groups), None) if groups else read_default_groups()
+    if groups:
+        ranking.warn_of_training(sentences, model)
     with track("ranking", sentences.height) as on_progress:
         correlations = ranking.rank(sentences, model, on_progress, training_groups)
     console.print_result(correlations, correlations.drop("by").row(0, named=True), as_json)
@@ -149,6 +151,8 @@ def choose(
     Examples: `undertone groups choose`; `undertone groups choose --questions mine.jsonl --json`
     """
     rows = _read_items("choice", questions)
+    if questions:
+        ranking.warn_of_training(rows.select(level=1, text="reference"), model, "questions")
     with track("choosing") as on_progress:
         answered = ranking.choose(rows, model, on_progress)
     if out:

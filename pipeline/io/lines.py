@@ -4,6 +4,7 @@ How large a file may be is limited, since a small one can unpack into what takes
 """
 
 import codecs
+import csv
 import json
 import re
 from collections import Counter
@@ -55,6 +56,30 @@ def read_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Ite
                     "`undertone import` takes longer ones with UNDERTONE_IMPORT_CHARACTERS"
                 )
             yield number, line
+
+
+def read_records(
+    path: Path, separator: str, *, is_quoted: bool = True, has_comments: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield where records of csv begin, and their fields; BadInput for broken ones, and another number than the first.
+
+    Empty lines are passed over, and with `has_comments` lines of `#` before the first record.
+    """
+    line, width = 1, 0
+    texts = ("\n" if has_comments and not width and text[0] == "#" else text for _, text in read_lines(path))
+    reader = csv.reader(
+        texts, delimiter=separator, quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE, strict=True
+    )
+    try:
+        for fields in reader:
+            if fields and width not in (0, len(fields)):
+                raise BadInput(f"{path}, line {line}: expected {width} fields as in the first row, found {len(fields)}")
+            if fields:
+                width = len(fields)
+                yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise BadInput(f"{path}, line {line}: {error}") from error
 
 
 def read_text(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> str:

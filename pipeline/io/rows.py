@@ -4,12 +4,14 @@ csv, tsv, txt, jsonl, json (a list), parquet, xlsx and SQLite. What cannot be re
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.errors import BadInput
 from pipeline.io.formats import databases, parquet, separated, sheets
 from pipeline.io.formats.chunk import CHUNK, BadRow, Chunk, Row, Source, chunk_rows
 from pipeline.io.lines import LIMITS, UTF8, Limits, parse_object, read_json_items, read_lines
+from pipeline.io.spreadsheets import restore_texts
 
 __all__ = ["CHUNK", "ENDINGS", "Chunk", "Source", "read_chunks", "read_source"]
 
@@ -31,7 +33,11 @@ def read_source(source: Source) -> Iterator[Chunk]:
             f"{path}: cannot read {path.suffix or 'a file without an ending'}; expected {', '.join(_READERS)}"
         )
     is_empty = True
-    for chunk in reader(source):
+    chunks = reader(source)
+    if reader in (separated.read, sheets.read):
+        source_again = replace(source, skip_bad_rows=True, ignored=[], messages=[])
+        chunks = restore_texts(path, lambda is_again: reader(source_again if is_again else source), lambda c: c.rows)
+    for chunk in chunks:
         is_empty = False
         yield chunk
     if is_empty:

@@ -16,7 +16,6 @@ from pipeline.collect.privacy.anonymise import scrub_id
 from pipeline.collect.privacy.particulars import scrub
 from pipeline.errors import BadInput
 from pipeline.io.rows import CHUNK, read_chunks
-from pipeline.io.spreadsheets import unescape_formula
 from pipeline.io.visible import escape_invisible, unescape_invisible
 from pipeline.label.schema import CSD, VERDICTS, Form, normalise_value, parse_span
 from pipeline.label.stages import KEY
@@ -53,6 +52,10 @@ def read(path: Path, tasks: pl.DataFrame | None, form: Form = CSD) -> pl.DataFra
         left_out.record_columns(path, [name for name in first.rows[0] if name not in {*_LONG, *_OPTIONAL}])
         rows = _check_long_rows(path, rows)
     else:
+        lacking = [name for name in form.fields if name not in first.columns]
+        is_first_round = {parse_number(name, first.rows[0].get(name)) for name in ("round", "stage")} == {1}
+        if lacking and tasks is not None and is_first_round and {*first.columns} - OTHER_COLUMNS:
+            raise BadInput(f"{path}: no column {', '.join(lacking)}; expected one for each of {', '.join(form.fields)}")
         rows = _split_wide_rows(path, rows, tasks, form)
     return check_rows(rows, tasks, name=str(path), form=form)
 
@@ -83,9 +86,7 @@ def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | No
     """
     texts = {task_id: escape_invisible(text) for task_id, text in (_index_texts(tasks, "text") or {}).items()}
     all_texts = set(texts.values())
-    is_defused = path.suffix.lower() in (".csv", ".tsv")
-    for location, cells in rows:
-        row = {name: unescape_formula(cell) for name, cell in cells.items()} if is_defused else cells
+    for location, row in rows:
         if "rater_id" not in row:
             raise BadInput(f"{path}, {location}: no rater_id; expected who gave the labels")
         if not set(row) - OTHER_COLUMNS:
@@ -100,6 +101,8 @@ def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | No
         for name, value in row.items():
             if name not in OTHER_COLUMNS and _strip_value(value) not in ("", NOT_ASKED):
                 yield location, {**task_columns, "field": name, "value": value}
+                if name not in (*form.fields, *form.notes):
+                    return  # a fault of the header is the same in each row
 
 
 def check_rows(rows: Iterable[Place], tasks: pl.DataFrame | None, *, name: str, form: Form = CSD) -> pl.DataFrame:

@@ -16,7 +16,6 @@ from pipeline import left_out
 from pipeline.errors import BadInput
 from pipeline.io.formats.chunk import list_names
 from pipeline.io.rows import read_chunks
-from pipeline.io.spreadsheets import unescape_formula
 from pipeline.label.label_files import MAX_FAULTS, OTHER_COLUMNS
 from pipeline.label.task_files import NOT_ASKED
 
@@ -35,9 +34,8 @@ class Reading(NamedTuple):
     """How the ratings of a file are to be read."""
 
     mapping: Mapping[str, str] = {}  # our column (`ROLES`) to theirs
-    columns: Sequence[
-        str
-    ] = ()  # those with labels: of raters, or of fields where there is a rater_id; by default all others
+    # those with labels: of raters, or of fields where there is a rater_id; by default all others
+    columns: Sequence[str] = ()
     level: Level = "nominal"
     values: Sequence[str] = ()  # that a label may have, in their order; any by default
     missing: Sequence[str] = MISSING
@@ -54,10 +52,10 @@ def read(path: Path, reading: Reading) -> pl.DataFrame:
     places: dict[tuple[str, str, str], str] = {}
     labels, faults = [], []
     for place, (*key, cell) in _split_rows(path, rows, names, reading):
-        value = _clean(path, cell)
+        value = _clean(cell)
         if value in reading.missing:
             continue
-        task, rater, field = (_clean(path, part) for part in key)
+        task, rater, field = (_clean(part) for part in key)
         fault = _find_fault(task, rater, value, reading)
         if earlier := places.get((task, rater, field)):
             fault = fault or f"expected one label of a rater for a task and field, found another in {earlier}"
@@ -102,11 +100,9 @@ def _split_rows(
             yield place, (task, rater, name if is_sheet and not is_long else field, row.get(name))
 
 
-def _clean(path: Path, cell: object) -> str:
+def _clean(cell: object) -> str:
     """Return a cell as text, whole numbers alike however they are written (1, 1.0, +1)."""
     text = "" if cell is None else str(cell).strip()
-    if path.suffix.lower() in (".csv", ".tsv"):
-        text = unescape_formula(text)
     return str(int(float(text))) if _WHOLE.fullmatch(text) else text
 
 

@@ -6,8 +6,6 @@ On MRC's list, 158 to 670, a score under 0.35 is a rating under 337.2. MRC's lic
 it is a file that the user gives. What is shipped is a list of our own on the same scale (`load_embedded`).
 """
 
-import csv
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +14,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.io.hashes import hash_file
-from pipeline.io.lines import read_lines
+from pipeline.io.lines import read_records
 
 LIST = Path(__file__).with_name("concreteness_en.tsv")
 MRC_BOUNDS = (100.0, 700.0)
@@ -53,7 +51,7 @@ def read(path: Path, column: str | None = None, bounds: tuple[float, float] | No
     (published lists hold one, for the word null), and a word that is repeated with the same rating. BadInput if a
     rating is no number or outside the scale, if a word has two ratings, or if no two ratings differ.
     """
-    records = _read_fields(path)
+    records = read_records(path, "," if path.suffix.lower() == ".csv" else "\t", has_comments=True)
     _, header = next(records, (0, []))
     columns = {name.strip().lower(): place for place, name in reversed(list(enumerate(header)))}
     rating_column = column.lower() if column else next((name for name in PUBLISHED_BOUNDS if name in columns), "rating")
@@ -76,23 +74,6 @@ def read(path: Path, column: str | None = None, bounds: tuple[float, float] | No
         if bounds == MRC_BOUNDS and (rows["rating"].max() or 0) <= bounds[1] / 100:  # type: ignore[operator]
             rows = rows.with_columns((pl.col("rating") * 100).round(6))
     return _scale(path, rating_column, rows, bounds)
-
-
-def _read_fields(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers and fields of the header and of the rows, each as long as the header; empty lines are no rows."""
-    width = 0
-    texts = ("\n" if not width and line.startswith("#") else line for _, line in read_lines(path))
-    reader = csv.reader(texts, delimiter="," if path.suffix.lower() == ".csv" else "\t", strict=True)
-    try:
-        for fields in filter(None, reader):
-            if width and len(fields) != width:
-                raise BadInput(
-                    f"{path}, line {reader.line_num}: expected {width} fields as in the header, found {len(fields)}"
-                )
-            width = len(fields)
-            yield reader.line_num, fields
-    except csv.Error as why:
-        raise BadInput(f"{path}, line {reader.line_num}: {why}") from why
 
 
 def _scale(path: Path, name: str, rows: pl.DataFrame, bounds: tuple[float, float]) -> Ratings:

@@ -37,7 +37,11 @@ def test_train_evaluate_score(run: Run, labelled_file: Path, tmp_path: Path) -> 
         (("train", "subtext", "--data", "FILE"), 2, "--data needs --out"),
         (("train", "subtext"), 4, "undertone label release"),
         (("train", "subtext", "--data", "FILE", "-o", "OUT", "--profile", "p"), 2, "no profile 'p'"),
-        (("train", "subtext", "--data", "ALL_TRAIN", "-o", "OUT"), 2, "of the split 'train'"),
+        (
+            ("train", "subtext", "--data", "ALL_TRAIN", "-o", "OUT"),
+            2,
+            "all 20 rows are of the split 'train' (20 copies of earlier rows were left out), so",
+        ),
         (("score", "subtext"), 4, "no recogniser is in force"),
         (("score", "subtext", "FILE", "--model", "nowhere"), 4, "nowhere"),
     ],
@@ -47,7 +51,8 @@ def test_what_is_refused(
 ) -> None:
     """What cannot be done exits with its code and says why."""
     all_train = tmp_path / "train.csv"
-    pl.read_csv(labelled_file).with_columns(split=pl.lit("train")).write_csv(all_train)
+    rows = [pl.read_csv(labelled_file).with_columns(split=pl.lit(split)) for split in ("train", "test")]
+    pl.concat(rows).write_csv(all_train)
     run(
         *({"FILE": labelled_file, "ALL_TRAIN": all_train, "OUT": tmp_path / "o"}.get(word, word) for word in words)
     ).check(code, output)

@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from pipeline import left_out
+from pipeline.commands.terminal import files
 from pipeline.errors import BadInput
+from pipeline.examples.sources.files import read_table
 from pipeline.io.rows import read_chunks
 from tests.support.rows.row_files import WRITERS, write_rows
 
@@ -80,3 +84,28 @@ def test_no_file(tmp_path: Path) -> None:
     """A file that is not there is named."""
     with pytest.raises(BadInput, match=r"a\.csv: there is no such file"):
         list(read_chunks(tmp_path / "a.csv"))
+
+
+FORMULAS = ["- Are you well?", "'=1+1", "''@you", "+ more", "it's plain", "-5", "'tis", ""]
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_texts_that_begin_as_formulas_come_back(ending: str, tmp_path: Path) -> None:
+    """Written and read again, in chunks and as a data set, each text is as it was; both sides count the apostrophes."""
+    left_out.clear()
+    path = tmp_path / f"texts{ending}"
+    files.write_table(pl.DataFrame({"text": FORMULAS, "id": range(8)}), path)
+    assert [row["text"] for chunk in read_chunks(path, size=2) for row in chunk.rows] == FORMULAS
+    assert read_table([path], {"text": ("text",)})["text"].to_list() == FORMULAS
+    written, read = left_out.list_lines()[:2]
+    assert written.endswith("write .jsonl or .parquet for exact texts: 4")
+    assert read == f"{path}: removed the apostrophe that csv has before a formula character: 4 cells"
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+def test_a_column_with_a_bare_formula_was_not_defused(ending: str, tmp_path: Path) -> None:
+    """An apostrophe stays where another cell of the column, even far below, begins as a formula."""
+    rows = [{"text": "'- quoted", "note": "'=1"}, {"text": "b", "note": "-5"}, {"text": "- bare", "note": "c"}]
+    path = write_rows(tmp_path / f"texts{ending}", *rows)
+    texts = [tuple(row.values()) for chunk in read_chunks(path, size=1) for row in chunk.rows]
+    assert texts == [("'- quoted", "=1"), ("b", "-5"), ("- bare", "c")]

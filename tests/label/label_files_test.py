@@ -14,7 +14,7 @@ from pipeline.label import label_files, schema
 from pipeline.tables import Labels
 from tests.support.rows.labels import IDS, TEXTS, build_row, build_tasks, write_rows
 
-SHEET_ROW = {"task_id": IDS[0], "rater_id": "r1", "sarcasm": "1"}
+SHEET_ROW = {"task_id": IDS[0], "rater_id": "r1", **dict.fromkeys(schema.FIELDS, ""), "sarcasm": "1"}
 
 
 def read(path: Path, *rows: dict[str, Any]) -> pl.DataFrame:
@@ -126,8 +126,11 @@ def test_notes_and_raters_are_anonymised(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_field_of_a_sheet_is_named(tmp_path: Path) -> None:
-    """A filled column that is no field is an error, an empty one is nothing."""
-    assert "row 2: no field 'sarcasam'" in refuse(tmp_path / "r1.csv", {**SHEET_ROW, "sarcasam": "1"})
+    """A filled column that is no field is one error, an empty one is nothing; a field without a column is named."""
+    rows = [{**SHEET_ROW, "rater_id": f"r{n}", "sarcasam": "1"} for n in range(3)]
+    assert refuse(tmp_path / "r1.csv", *rows).count("no field 'sarcasam'") == 1
+    message = refuse(tmp_path / "r7.csv", {name: value for name, value in SHEET_ROW.items() if name != "other"})
+    assert "r7.csv: no column other; expected one for each of subtext, " in message
     assert len(read(tmp_path / "r2.csv", {**SHEET_ROW, "remarks": ""})) == 1
 
 
@@ -140,7 +143,9 @@ def test_a_column_sorted_alone_is_refused(tmp_path: Path) -> None:
 
 def test_a_sheet_without_rater_field_or_task_is_refused(tmp_path: Path) -> None:
     """Who labelled must be in the sheet, and what was asked; a workbook or table without task_id has no labels."""
-    assert "row 2: no rater_id" in refuse(tmp_path / "r1.csv", {"task_id": IDS[0], "sarcasm": "1"})
+    assert "row 2: no rater_id" in refuse(
+        tmp_path / "r1.csv", {name: SHEET_ROW[name] for name in SHEET_ROW if name != "rater_id"}
+    )
     message = refuse(tmp_path / "r1.csv", {"task_id": IDS[0], "rater_id": "r1", "text": TEXTS[0]})
     assert "row 2: no column of what was asked; expected subtext, " in message
     for name in ("a.csv", "a.xlsx"):

@@ -184,7 +184,7 @@ def test_answers_hold_all_labels(values_by_rater: dict[tuple[int, str], dict[str
 def test_a_wrong_label_is_named(tmp_path: Path, name: str, value: str, message: str) -> None:
     """The message names file, row and field, long and wide; nothing of the file comes in."""
     path = tmp_path / "labels.csv"
-    wide = [{"task_id": FIRST, "rater_id": "bo", name: value}]
+    wide = [{"task_id": FIRST, "rater_id": "bo", **dict.fromkeys(FORM.fields, ""), name: value}]
     for rows, number in (([*build_whole(), *build_rows(rater="bo", **{name: value})], 9), (wide, 2)):
         with pytest.raises(BadInput, match=rf"labels\.csv, row {number}: {message}"):
             label_files.read(write_rows(path, rows), TASKS, form=FORM)

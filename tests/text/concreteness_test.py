@@ -63,7 +63,7 @@ def test_a_word_that_is_there_twice_counts_once(tmp_path: Path) -> None:
         ("word,conc\na,200\nb,nan\n", "line 3: field 'conc' should be a number; found 'nan'"),
         ("word,conc\na,200\nb,٣٠٠\n", "line 3: field 'conc' should be a number; found '٣٠٠'"),
         ("word,conc\na,200\nb,300\nA,201\n", "line 4: 'a' has another rating further up; keep one of them"),
-        ("word,conc\na,200\n\nb,300,4\n", "line 4: expected 2 fields as in the header, found 3"),
+        ("word,conc\na,200\n\nb,300,4\n", "line 4: expected 2 fields as in the first row, found 3"),
         ('word,conc\na,200\n"b"c,300\n', "line 3: ',' expected after '\"'"),
         ("word,conc\na,200\nb,200\n", "expected ratings in 'conc' of which two differ; found 2 rated words"),
         ("word,conc\na,\n", "expected ratings in 'conc' of which two differ; found 0 rated words"),

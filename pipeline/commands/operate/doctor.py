@@ -141,7 +141,7 @@ def _examine_tables() -> Result:
             broken.append(f"{name}: {(explain(error) or failures.bug(error)).message}")
     if broken:
         return False, f"{len(broken)} cannot be read: {'; '.join(broken)}", "undertone maintain --dry-run"
-    return True, f"{settings.warehouse()} ({counts['comments'] + counts['scores']:,} comments and scores)", ""
+    return True, f"{settings.warehouse()} ({counts['comments']:,} comments, {counts['scores']:,} scores)", ""
 
 
 def _examine_private() -> Result:

@@ -6,9 +6,12 @@ with its places in the code. That file has no message, since a message may quote
 
 import contextlib
 import os
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Timer
+from typing import Any
 
 from pipeline import settings
 from pipeline.errors import UndertoneError
@@ -44,6 +47,14 @@ def _write_report(error: BaseException) -> Path | None:
     except (OSError, UndertoneError, ValueError):
         return None
     return path
+
+
+def resend(unraisable: Any) -> None:
+    """Send a signal again that came inside a destructor or a callback, where Python drops every exception."""
+    if number := {SystemExit: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}.get(unraisable.exc_type):
+        Timer(0.05, os.kill, (os.getpid(), number)).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def is_closed(error: BaseException) -> bool:

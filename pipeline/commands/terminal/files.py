@@ -9,18 +9,17 @@ from typing import IO, TYPE_CHECKING, Self
 
 import polars as pl
 
-from pipeline import settings
+from pipeline import left_out, settings
 from pipeline.commands.terminal import console
 from pipeline.errors import BadInput
 from pipeline.io.lines import Limits
 from pipeline.io.rows import CHUNK, read_chunks
-from pipeline.io.spreadsheets import FORMULA
+from pipeline.io.spreadsheets import FORMULA, NUMBER
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 WRITES = (".csv", ".jsonl", ".parquet", ".tsv", ".txt")
-_NUMBER = r"^[+-]?[0-9]+([.,][0-9]+)?$"
 
 
 def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.DataFrame, str]]:
@@ -45,10 +44,13 @@ def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.Da
 
 
 def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
-    """Add an apostrophe to text cells that a spreadsheet would run as a formula."""
+    """Add an apostrophe to text cells that a spreadsheet would run as a formula, and note how many."""
     frame = frame.rename({name: f"'{name}" for name in frame.columns if re.match(FORMULA, name)})
     text = pl.col(pl.String)
-    is_formula = text.str.contains(FORMULA) & ~text.str.contains(_NUMBER)
+    is_formula = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)
+    if count := sum(int(column.sum()) for column in frame.select(is_formula)):
+        note = "csv: texts that got an apostrophe before a formula character; write .jsonl or .parquet for exact texts"
+        left_out.record_note(note, count)
     return frame.with_columns(pl.when(is_formula).then(text.str.replace("^", "'")).otherwise(text))
 
 

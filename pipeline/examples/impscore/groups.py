@@ -12,6 +12,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.io.fields import check_choice, check_field
+from pipeline.io.hashes import hash_text
 from pipeline.io.lines import read_json_lines
 from pipeline.text.language import detect_language
 
@@ -43,6 +44,11 @@ def add_split(groups: pl.DataFrame) -> pl.DataFrame:
     splits = ("test", "validation", "train", "train", "train", "train", "train")
     split_of = {name: splits[zlib.crc32(name.encode()) % 7] for name in groups["group"].unique()}
     return groups.with_columns(split=pl.col("group").replace_strict(split_of, return_dtype=pl.String))
+
+
+def hash_groups(*groups: pl.DataFrame) -> list[str]:
+    """Hash the most explicit sentence of each group, shortly: the configuration of a model lists those it learned."""
+    return [hash_text(text)[:8] for rows in groups for text in rows.filter(level=1)["text"]]
 
 
 def find_language() -> pl.Expr:

@@ -5,7 +5,6 @@ with one, other, similarity and optionally lang. Of the 7,249 English pairs of S
 overlap by .8 or more of the shorter sentence, which is the paper's supervised test.
 """
 
-import csv
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.ndd.compression import Read
 from pipeline.examples.recam.items import DROPPED
 from pipeline.io.fields import check_field, check_text
-from pipeline.io.lines import read_json_lines, read_lines
+from pipeline.io.lines import read_json_lines, read_records
 from pipeline.text.language import detect_language
 from pipeline.text.segment import UNIT
 
@@ -49,18 +48,11 @@ _Row = tuple[str, str, float, str | None]
 
 
 def _read_csv(path: Path) -> Iterator[tuple[int, _Row]]:
-    reader = csv.reader((text for _, text in read_lines(path)), strict=True)
-    line = 1
-    try:
-        for row in reader:
-            location = f"{path}, line {line}"
-            if row and len(row) != 3:
-                raise BadInput(f"{location}: expected two sentences and their similarity, found {len(row)} fields")
-            if row:
-                yield line, (row[0].strip(), row[1].strip(), _parse_similarity(row[2], location), None)
-            line = reader.line_num + 1
-    except csv.Error as why:
-        raise BadInput(f"{path}, line {line}: broken csv: {why}") from why
+    for line, row in read_records(path, ","):
+        location = f"{path}, line {line}"
+        if len(row) != 3:
+            raise BadInput(f"{location}: expected two sentences and their similarity, found {len(row)} fields")
+        yield line, (row[0].strip(), row[1].strip(), _parse_similarity(row[2], location), None)
 
 
 def _read_jsonl(path: Path) -> Iterator[tuple[int, _Row]]:

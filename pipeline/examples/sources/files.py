@@ -1,6 +1,5 @@
 """Published files as frames of text and as XML elements; a fault is BadInput with file and line."""
 
-import csv
 import fnmatch
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -12,7 +11,8 @@ import polars as pl
 
 from pipeline import left_out
 from pipeline.errors import BadInput
-from pipeline.io.lines import read_json_lines, read_lines
+from pipeline.io.lines import read_json_lines, read_records
+from pipeline.io.spreadsheets import restore_texts
 
 PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there, and `<file name>:<row>`
 
@@ -99,33 +99,19 @@ def _read_rows(path: Path, quoted: bool) -> _Rows:
     if name.endswith(".jsonl"):
         return read_json_lines(path)
     if name.endswith((".csv", ".tsv", ".txt")):
-        return _read_csv(path, "," if name.endswith(".csv") else "\t", quoted)
+        separator = "," if name.endswith(".csv") else "\t"
+        return restore_texts(path, lambda _: _read_csv(path, separator, quoted), lambda item: [item[1]])
     ending = path.suffix or "a file without an ending"
     raise BadInput(f"{path}: cannot read {ending}; expected csv, tsv, jsonl, parquet")
 
 
 def _read_csv(path: Path, separator: str, quoted: bool) -> _Rows:
-    lines = (line for _, line in read_lines(path))
-    reader = csv.reader(
-        lines, delimiter=separator, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True
-    )
-    header: list[str] | None = None
-    while True:
-        line = reader.line_num + 1
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise BadInput(f"{path}, line {line}: {error}") from error
-        if header is None:
-            header = fields
-            if repeated := [name for name in fields if name and fields.count(name) > 1]:
-                raise BadInput(f"{path}, line {line}: the column {repeated[0]!r} is repeated")
-        elif len(fields) == len(header):
-            yield line, dict(zip(header, fields, strict=True))
-        elif fields:  # not an empty line
-            raise BadInput(f"{path}, line {line}: expected {len(header)} fields as in the header, found {len(fields)}")
+    records = read_records(path, separator, is_quoted=quoted)
+    line, header = next(records, (1, []))
+    if repeated := [name for name in header if name and header.count(name) > 1]:
+        raise BadInput(f"{path}, line {line}: the column {repeated[0]!r} is repeated")
+    for line, fields in records:
+        yield line, dict(zip(header, fields, strict=True))
 
 
 def _read_parquet(path: Path) -> _Rows:

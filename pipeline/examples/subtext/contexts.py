@@ -12,12 +12,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from pipeline import left_out
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import find_files, read_table
 from pipeline.examples.sources.layout import clean, is_filled, map_labels, refuse
 from pipeline.examples.splits import NAMES, SEED, find_middles, find_parts
 from pipeline.io.fields import check_field
 from pipeline.io.lines import parse_value, read_text
+from pipeline.reasons import choose_first, split_off
 
 COLUMNS = ("item_id", "text", "context", "label", "topic", "split")
 SHARES = (0.6, 0.2, 0.2)  # of train, validation and test
@@ -94,7 +96,10 @@ def _finish(rows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(clean("text"), clean("context").fill_null(""), *absent)
     rows = rows.with_columns(topic=pl.when(is_filled("topic")).then(clean("topic")).otherwise("context"))
     is_first = pl.struct("text", "context", "label").is_first_distinct()
-    return rows.filter(is_filled("text") & is_filled("label") & is_first).select(COLUMNS)
+    faults = {"blank_text": ~is_filled("text"), "no_label": ~is_filled("label"), "repeated_row": ~is_first}
+    kept, dropped = split_off(rows.select(COLUMNS), choose_first(faults), ["reason"])
+    left_out.record_rows("labelled comments", dict(dropped["reason"].value_counts().iter_rows()))
+    return kept
 
 
 def split_by_topic(rows: pl.DataFrame) -> pl.DataFrame:

@@ -11,15 +11,18 @@ the one that is right *least* in the others. So each score gives two answers: it
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import combinations, pairwise
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pipeline.errors import Missing
 from pipeline.examples.recam.choices import assign_folds
 from pipeline.examples.recam.items import PLACEHOLDER, normalise, select_right_option
 from pipeline.metrics.resample import Floats, Ints
+from pipeline.text import tagging
 
 FOLDS = 5
 Masks = npt.NDArray[np.bool_]
@@ -34,7 +37,8 @@ _NUMBERS = ("accuracy", "error", "chance", "gap", "sigmas")
 OPPOSITE = {
     "often_right": "seldom_right", "right_when_offered": "wrong_when_offered", "often_offered": "seldom_offered",
     "absent": "present", "in_question": "not_in_question", "in_other_question": "not_in_other_question",
-    "longest": "shortest", "capital": "small_letter", "central": "odd_one_out",
+    "part_of_speech": "other_part_of_speech", "longest": "shortest",
+    "capital": "small_letter", "central": "odd_one_out",
     "option_only": "option_only_reversed", "question_only": "question_only_reversed",
 }  # fmt: skip
 """The ways to answer without reading, each with the one that takes the smallest of the same score."""
@@ -47,6 +51,8 @@ def audit(items: pl.DataFrame) -> pl.DataFrame:
 
     - `often_right`: the option that is most often right; `right_when_offered`: the one with the largest share of right
       among its offers; `often_offered`: the one that is offered most.
+    - `part_of_speech`: those of the part of speech with the largest share of right among its offers, by WordNet's
+      counts; without WordNet the baseline is absent.
 
     Seen in the item:
 
@@ -116,6 +122,8 @@ def answer_blindly(items: pl.DataFrame) -> dict[str, Floats]:
         "capital": np.vectorize(lambda option: option[:1].isupper(), otypes=[np.float64])(raw),
         "central": _share_letters(options),
     }
+    with suppress(Missing):
+        scores["part_of_speech"] = _score_parts_of_speech(options, is_right)
     item_folds = assign_folds(ordered, FOLDS).to_numpy()
     counts = _build_count_features(options, is_right, item_folds)
     option_rows = list(_describe_options(raw))
@@ -138,6 +146,18 @@ def _count_elsewhere(options: Words, is_right: Masks) -> tuple[Floats, Floats]:
     right = np.bincount(ids[is_right], minlength=len(words))[ids] - is_right
     offered = np.bincount(ids.ravel(), minlength=len(words))[ids] - 1
     return right.astype(np.float64), offered.astype(np.float64)
+
+
+def _score_parts_of_speech(options: Words, is_right: Masks) -> Floats:
+    """Compute the share of right among the offers of each option's part of speech in other items: [n, k]."""
+    analyse = tagging.load_counts().analyse
+    tag_of = {word: [[t.upos for t in sentence] for sentence in analyse(word)] for word in np.unique(options).tolist()}
+    _, ids = np.unique([str(tag_of[word]) for word in options.ravel().tolist()], return_inverse=True)
+    ids = ids.reshape(options.shape)
+    is_part = ids[:, :, None] == np.arange(ids.max() + 1)  # [n, k, parts of speech]
+    right, offered = (rows.sum(axis=0) - rows for rows in (is_part[is_right].astype(np.int64), is_part.sum(axis=1)))
+    shares = (right + _PRIOR / options.shape[1]) / (offered + _PRIOR)
+    return np.asarray(np.take_along_axis(shares, ids, axis=1))
 
 
 def _find_in_texts(options: Words, texts: Sequence[str] | pl.Series) -> Floats:

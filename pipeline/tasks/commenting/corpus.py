@@ -199,45 +199,53 @@ def read_threads(*splits: str) -> pl.DataFrame:
     return threads
 
 
-def measure_corpus() -> pl.DataFrame:
-    """Measure the corpus beside the paper's (table 2); of the test split the references count, as there."""
+def _scan_corpus(source: str | None) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """Scan the threads of a source, or of all, and their tokenized comments; in the test split references alone."""
+    threads = warehouse.scan("threads", pl.lit(value=True) if source is None else pl.col("source") == source)
+    references = warehouse.scan("reference_comments", pl.col("role") == "reference").select(COMMENT)
+    rows = join_tokens(scan_comments(threads.select(THREAD))).filter(pl.col("tokens").is_not_null())
+    tested = threads.filter(pl.col("split") == "test").select(THREAD)
+    of_test = rows.join(tested, on=THREAD, how="semi").join(references, on=COMMENT, how="semi")
+    return threads, pl.concat([rows.join(tested, on=THREAD, how="anti"), of_test])
+
+
+def measure_corpus(source: str | None = None) -> pl.DataFrame:
+    """Measure the corpus, or that of a source, beside the paper's (table 2; `_scan_corpus`)."""
+    rows, comments = _scan_corpus(source)
     columns = [*THREAD, "category", "comment_count", "like_count", "split", "reason"]
-    threads = warehouse.scan("threads").select(*columns, **_WORD_COUNTS).collect()
+    threads = rows.select(*columns, **_WORD_COUNTS).collect()
     if not threads.height:
         raise Missing("there is no corpus; make it: `undertone commenting build`")
-    references = warehouse.scan("reference_comments", pl.col("role") == "reference").select(COMMENT).collect()
-    tested = threads.filter(pl.col("split") == "test").select(THREAD)
-    rows = join_tokens(scan_comments(threads.lazy().select(THREAD)))
-    comments = rows.select(*COMMENT, "like_count", words=_count_list("tokens")).drop_nulls("words").collect()
-    of_test = comments.join(tested, on=THREAD, how="semi").join(references, on=COMMENT, how="semi")
-    return commenting.compute_statistics(threads, pl.concat([comments.join(tested, on=THREAD, how="anti"), of_test]))
+    words = comments.select(*COMMENT, "like_count", words=_count_list("tokens")).collect()
+    return commenting.compute_statistics(threads, words)
 
 
-def count_vocabulary() -> int:
-    """Count the distinct words of the articles of the corpus and their comments (AAC-06)."""
-    threads = warehouse.scan("threads", _is_in_splits(()))
-    comments = join_tokens(scan_comments(threads.select(THREAD)))
+def count_vocabulary(source: str | None = None) -> int:
+    """Count the distinct words of the articles of the corpus and of the comments that `measure_corpus` counts."""
+    threads, rows = _scan_corpus(source)
+    threads = threads.filter(_is_in_splits(()))
+    comments = rows.join(threads.select(THREAD), on=THREAD, how="semi")
     lists = [threads.select(word="title_tokens"), threads.select(word="content_tokens"), comments.select(word="tokens")]
     words = pl.concat([rows.explode("word").unique() for rows in lists])
     return int(words.select(pl.col("word").n_unique()).collect(engine="streaming").item())
 
 
-def list_statistics(statistics: pl.DataFrame) -> pl.DataFrame:
-    """List statistics and the vocabulary as rows: split, metric, value, paper (null where the paper has none)."""
+def list_statistics(statistics: pl.DataFrame, source: str | None = None) -> pl.DataFrame:
+    """List statistics and the vocabulary (of a source, or of all): split, metric, value, paper (may be null)."""
     rows = statistics.with_columns(pl.exclude("split").cast(pl.Float64)).unpivot(index="split", variable_name="metric")
     is_paper = pl.col("metric").str.starts_with("paper_")
     paper = rows.filter(is_paper).select("split", pl.col("metric").str.strip_prefix("paper_"), paper="value")
     values = rows.filter(~is_paper).join(paper, on=["split", "metric"], how="left", maintain_order="left")
-    vocabulary = ("all", "vocabulary", float(count_vocabulary()), float(VOCABULARY))
+    vocabulary = ("all", "vocabulary", float(count_vocabulary(source)), float(VOCABULARY))
     columns = values.select("split", "metric", "value", "paper")
     return columns.vstack(pl.DataFrame([vocabulary], schema=columns.schema, orient="row"))
 
 
-def tabulate_statistics(statistics: pl.DataFrame) -> pl.DataFrame:
+def tabulate_statistics(statistics: pl.DataFrame, source: str | None = None) -> pl.DataFrame:
     """Tabulate statistics for display: a row for each number, a column for each split, the paper's in brackets."""
     paper = pl.when(pl.col("paper").is_not_null()).then(pl.format(" ({})", _shorten("paper"))).otherwise(pl.lit(""))
     value = pl.concat_str(_shorten("value").fill_null("-"), paper)
-    rows = list_statistics(statistics).with_columns(value=value)
+    rows = list_statistics(statistics, source).with_columns(value=value)
     return rows.pivot("split", index="metric", values="value", maintain_order=True)
 
 

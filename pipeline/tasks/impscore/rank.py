@@ -1,16 +1,35 @@
 """Rank and choose: does implicitness rise with the level, does pragmatic distance find what is meant?"""
 
+import logging
+
 import numpy as np
 import polars as pl
 
+from pipeline import sample
 from pipeline.errors import BadInput
-from pipeline.examples.impscore.groups import find_language
+from pipeline.examples.impscore import groups as graded
 from pipeline.metrics.impscore.artefacts import audit_groups
 from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations, kendall_w
 from pipeline.progress import OnProgress
 from pipeline.score.signature import drop_earlier_scores
-from pipeline.tasks.impscore import scoring
+from pipeline.tasks.impscore import in_force, scoring
 from pipeline.text.language import detect_language
+
+log = logging.getLogger(__name__)
+
+
+def warn_of_training(rows: pl.DataFrame, ref: str | None = None, what: str = "groups") -> None:
+    """Warn of groups (level, text) whose most explicit sentence is that of a group that the model learned from."""
+    choice = in_force.choose_model(ref)
+    if choice.is_shipped:
+        shipped = (graded.add_split(graded.read(path)) for path in sample.GROUPS.values())
+        learned = graded.hash_groups(*(groups.filter(pl.col("split") != "test") for groups in shipped))
+    else:
+        learned = choice.load().config.get("groups", [])
+    hashes = graded.hash_groups(rows)
+    if count := len([name for name in hashes if name in learned]):
+        place = f"the training of model {choice.model_id[:12]}"
+        log.warning("%d of %d %s were in %s; the result is no test", count, len(hashes), what, place)
 
 
 def rank(
@@ -35,7 +54,7 @@ def score_groups(
     sentences: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None
 ) -> pl.DataFrame:
     """Add `implicitness` to the sentences of graded groups; the language of most of a group chooses its head."""
-    return scoring.add_scores(sentences, "text", model, on_progress, find_language())
+    return scoring.add_scores(sentences, "text", model, on_progress, graded.find_language())
 
 
 def choose(questions: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:

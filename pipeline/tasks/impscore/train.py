@@ -221,6 +221,7 @@ def fit_model(
         "profile": profile,
         "data_hash": data_hash,
         "pairs_hash": hash_in_order(pairs),
+        "groups": graded.hash_groups(*(rows.filter(pl.col("split") != "test") for rows in groups.values())),
         "completion_models": list(completion_models),
         "heads": {name: head.config for name, head in trained_heads.items()},
     }

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import warehouse
+from pipeline import left_out, warehouse
 from pipeline.errors import BadInput, Missing, Retry
 from pipeline.label import label_files, rating_files, schema, selection, simulated, stages
 from pipeline.label.selection import Rules
@@ -189,7 +189,13 @@ def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> d
     tasks = read_tasks(project)
     dropped = add_labels(project, pl.concat([label_files.read(path, tasks) for path in paths]), run_id)
     write_annotations(project, run_id)
-    reasons = pl.concat([dropped["reason"], decide(project).dropped["reason"]])
+    decisions = decide(project)
+    rows = decisions.dropped.filter(reason="incomplete")
+    people = rows.filter(round=1).group_by("task_id", "rater_id").agg("field")["field"].to_list()
+    if lacking := [name for name in schema.FIELDS if any(name not in fields for fields in people)]:
+        count = f"{rows.height:,} rows are kept, not counted until these fields are labelled"
+        left_out.record_note(f"labels: {count}: {', '.join(lacking)}")
+    reasons = pl.concat([dropped["reason"], decisions.dropped["reason"]])
     return dict(reasons.value_counts(sort=True).iter_rows())
 
 

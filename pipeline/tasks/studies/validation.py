@@ -22,7 +22,7 @@ from pipeline.examples.sources.layout import parse_numbers
 from pipeline.metrics.impscore import validation
 from pipeline.metrics.impscore.validation import AUC, SHARE, TAU, TRANSFER
 from pipeline.progress import OnProgress
-from pipeline.tasks.impscore import in_force, pairs, scoring
+from pipeline.tasks.impscore import in_force, pairs, rank, scoring
 from pipeline.tasks.impscore.train import read_shipped_groups
 from pipeline.tasks.record import promotion, runs
 from pipeline.tasks.studies import rows as studies
@@ -192,6 +192,8 @@ def _measure(
     rows = benchmark.rows.with_columns(lang=pl.lit(benchmark.lang), text_hash=hash_text(benchmark.rows["text"]))
     scores: dict[str, tuple[pl.Series, str]] = {}  # by scorer: values and signature
     for name, ref in refs.items():
+        if benchmark.metric == TAU:
+            rank.warn_of_training(rows, ref, f"groups of {benchmark.name}")
         scored = scoring.add_scores(rows, "text", ref, on_progress, pl.col("lang"))
         scores[name] = scored["implicitness"], scored["signature"].drop_nulls()[0]
     for part in (part for table in tables for part in table.partition_by("by")):

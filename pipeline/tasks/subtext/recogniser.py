@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline import warehouse
+from pipeline import left_out, warehouse
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.splits import SEED
 from pipeline.examples.subtext import contexts
@@ -94,9 +94,11 @@ def fit(
     from pipeline.training.subtext import recogniser
 
     if not (rows["split"] != "train").any():
+        copy_count = sum(row.row_count for row in left_out.list_rows() if row.reason == "repeated_row")
+        copies = f" ({copy_count:,} copies of earlier rows were left out)" if copy_count else ""
         raise BadInput(
-            f"all {rows.height} rows are of the split 'train', so the recogniser could not be measured; give some the "
-            "split 'validation' or 'test', or leave the column out and give more rows, which are then divided"
+            f"all {rows.height} rows are of the split 'train'{copies}, so the recogniser could not be measured; give "
+            "some the split 'validation' or 'test', or leave the column out and give more rows, which are then divided"
         )
     recipe = recogniser.make_recipe(profile, **(changes or {}))
     encoder = load_encoder(pooling="layers") if recipe.units == "pieces" else None

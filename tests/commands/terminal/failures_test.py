@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -119,14 +120,22 @@ def test_terminals_without_unicode(tables: Path) -> None:
     assert len(ended.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("in_destructor", [False, True])
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_signals_end_in_a_line(sent: signal.Signals, code: int, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C and SIGTERM end the command in a line, and what it was writing is tidied up."""
+def test_signals_end_in_a_line(
+    sent: signal.Signals, code: int, in_destructor: bool, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C and SIGTERM, also inside a destructor, end the command in a line; what it was writing is tidied up."""
     tidied = []
+
+    class Owner:
+        def __del__(self) -> None:
+            signal.raise_signal(sent)
 
     def busy() -> list[str]:
         try:
-            signal.raise_signal(sent)
+            Owner() if in_destructor else signal.raise_signal(sent)
+            time.sleep(10 * in_destructor)
             return []
         finally:
             tidied.append(1)
@@ -135,7 +144,7 @@ def test_signals_end_in_a_line(sent: signal.Signals, code: int, run: Run, monkey
     monkeypatch.setattr(warehouse, "list_checks", busy)
     ended = run("check")
     assert (ended.code, tidied) == (code, [1])
-    assert "stopped by" in ended.err
+    assert ended.err.startswith("undertone: stopped by")
     assert signal.getsignal(signal.SIGTERM) is before
 
 

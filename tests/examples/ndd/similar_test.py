@@ -70,11 +70,11 @@ def test_jsonl(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
-        ("a.csv", "a,b,1\nc,d\n", "a.csv, line 2: expected two sentences and their similarity, found 2 fields"),
+        ("a.csv", "a,b,1\nc,d\n", "a.csv, line 2: expected 3 fields as in the first row, found 2"),
         ("a.csv", "a,b,1\nc,d,5.1\n", "a.csv, line 2: field 'similarity' should be a number from 0 to 5, found '5.1'"),
         ("a.csv", "a,b,nan\n", "a.csv, line 1: field 'similarity'"),
         ("a.csv", "a,b,high\n", "a.csv, line 1: field 'similarity'"),
-        ("a.csv", 'a,b,1\n"a"b,c,1\n', "a.csv, line 2: broken csv"),
+        ("a.csv", 'a,b,1\n"a"b,c,1\n', "a.csv, line 2: ',' expected after '\"'"),
         ("a.jsonl", '{"one": "a", "other": 3, "similarity": 1}', "a.jsonl, line 1: field 'other' should be a text"),
         ("a.jsonl", '{"one": "a", "other": "b", "similarity": true}', "field 'similarity' should be a number"),
         ("a.jsonl", '{"one": "a", "other": "b"}', "found None"),

@@ -94,7 +94,11 @@ def test_own_formats_give_the_same(tmp_path: Path) -> None:
     [
         ("a.csv", "words\nHello.\n", r"a\.csv: expected the column 'text'; found 'words'"),
         ("a.csv", "text,text\na,b\n", r"line 1: the column 'text' is repeated"),
-        ("a.csv", 'text,label\n"Two\nlines.",implicit\nHello.\n', "line 4: expected 2 fields as in the header, found"),
+        (
+            "a.csv",
+            'text,label\n"Two\nlines.",implicit\nHello.\n',
+            "line 4: expected 2 fields as in the first row, found",
+        ),
         ("a.csv", 'text\n"Hello.\n', "line 2: unexpected end of data"),
         ("a.csv", "text\n", "the file holds no rows"),
         ("a.csv", "", "the file holds no rows"),
@@ -123,7 +127,7 @@ def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"a\.csv, line \d: byte 0xff is not UTF-8"):
         read_own(path)
     with pytest.raises(BadInput, match="there is no such file"):
-        list(files.read_lines(tmp_path / "b.csv"))
+        files.read_table([tmp_path / "b.csv"], {})
 
 
 @pytest.mark.parametrize(

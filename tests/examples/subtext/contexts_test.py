@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline import left_out
 from pipeline.errors import BadInput
 from pipeline.examples.subtext.contexts import (
     COLUMNS,
@@ -54,9 +55,12 @@ def test_own_rows_as_json_lines(tmp_path: Path) -> None:
 
 
 def test_what_is_left_out(tmp_path: Path) -> None:
-    """No text, no label, or the same again in the same context is left out; another label is kept."""
+    """No text, no label, or the same again in the same context is left out and counted; another label is kept."""
+    left_out.clear()
     path = save(tmp_path, "a.csv", "text,context,label\n,雨,1\n好,雨,\n好,雨,1\n好 ,雨,1\n好,雨,0\n好,晴,1\n")
     assert read_own(path)["item_id"].to_list() == ["a.csv:3", "a.csv:5", "a.csv:6"]
+    reasons = [(row.reason, row.row_count) for row in left_out.list_rows()]
+    assert reasons == [("blank_text", 1), ("no_label", 1), ("repeated_row", 1)]
 
 
 @pytest.mark.parametrize(

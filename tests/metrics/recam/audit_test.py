@@ -68,6 +68,13 @@ def test_nothing_is_given_away() -> None:
     assert set(audit(make_items(rows).clear()).columns) == set(audit(make_items(rows)).columns)
 
 
+def test_parts_of_speech() -> None:
+    """Where nouns are right among verbs, the part of speech gives the answer away, new words or not."""
+    nouns, verbs = ["peace", "truth", "joy"], ["go", "forget", "arrive", "become"]
+    actual = measure_accuracies([(f"{i}", "@placeholder", [*verbs, nouns[i % 3]], 4) for i in range(12)])
+    assert (actual["part_of_speech"], actual["other_part_of_speech"]) == (1, 0)
+
+
 def test_gaps() -> None:
     """The gap is accuracy less chance, also in standard errors; where there is no error there are none."""
     rows = [(".", "@placeholder", ["aa", "b", "c", "d", "e"], int(i >= 30)) for i in range(40)]

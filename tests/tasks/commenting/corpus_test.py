@@ -93,12 +93,23 @@ def test_a_comment_collected_on_two_days_is_one(sample_corpus: Path) -> None:
 
 
 def test_statistics_stand_beside_the_papers(sample_corpus: Path) -> None:
-    """Of the test part the references count, 27 an article as in table 2; parts that the paper lacks are empty."""
+    """Of the test part the references count, 27 an article as in table 2, also for words; a source may stand alone."""
     statistics = corpus.list_statistics(corpus.measure_corpus())
     test = {row["metric"]: row for row in statistics.filter(split="test").iter_rows(named=True)}
     assert test["comments_per_article"]["value"] == test["comments_per_article"]["paper"] == 27
     assert (test["articles"]["value"], test["articles"]["paper"]) == (6, 1610)
     assert test["content_words"]["paper"] is None
+    comments = corpus.join_tokens(corpus.scan_comments()).collect()
+    articles = table("threads").filter(pl.col("split").is_not_null())
+    references = set(table("reference_comments").filter(role="reference")["comment_id"])
+    learned = set(articles.filter(pl.col("split") != "test")["thread_id"])
+    counted = comments.filter(pl.col("thread_id").is_in(learned) | pl.col("comment_id").is_in(references))
+    words = pl.concat([articles["title_tokens"], articles["content_tokens"], counted["tokens"]]).explode()
+    all_parts = {row["metric"]: row["value"] for row in statistics.filter(split="all").iter_rows(named=True)}
+    assert (all_parts["comments"], all_parts["vocabulary"]) == (counted.height, words.n_unique())
+    assert corpus.list_statistics(corpus.measure_corpus("sample_news"), "sample_news").equals(statistics)
+    with pytest.raises(Missing, match="there is no corpus"):
+        corpus.measure_corpus("other_news")
     columns = corpus.tabulate_statistics(corpus.measure_corpus())
     assert columns.filter(metric="articles")["test"].item() == "6 (1610)"
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from polars.testing import assert_frame_equal
 
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
+from pipeline.examples.impscore import groups as graded
 from pipeline.models.pinned import hash_model_folder
-from pipeline.tasks.impscore import in_force, pairs, scoring, train
+from pipeline.tasks.impscore import in_force, pairs, rank, scoring, train
 from pipeline.training import loop, registry
 from tests.examples.sources.writing import jsonl
 from tests.support.rows import tiny
@@ -221,8 +223,8 @@ def test_encoder_of_a_head(monkeypatch: pytest.MonkeyPatch, encoder_setting: str
     assert [train.choose_encoder(head) for head in ("zh", "en", "any")] == expected
 
 
-def test_groups_of_a_file(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    """Groups from a file take the place of the shipped ones, by the language of their script."""
+def test_groups_of_a_file(imported: Path, tiny_encoder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Groups from a file replace the shipped ones of their language, and a test on them names those trained on."""
     sentences = {f"g{n}": [f"close door {n}", f"cold in here {n}", "brr " * (n + 1)] for n in range(9)}
     groups = [{"group": name, "sentences": texts} for name, texts in sentences.items()]
     path = jsonl(tmp_path / "g.jsonl", *groups)
@@ -232,6 +234,14 @@ def test_groups_of_a_file(imported: Path, tiny_encoder: Path, tmp_path: Path) ->
     taus = numbers.filter(pl.col("metric") == "kendall_tau")
     counts = dict(taus.group_by("subset").agg(pl.col("pair_count").sum()).iter_rows())
     assert counts == {"groups:en": 9, "groups:zh": train.read_shipped_groups("zh")["group"].n_unique()}
+    rank.warn_of_training(graded.read(path), str(tmp_path / "m"))
+    rank.warn_of_training(train.read_shipped_groups("en"), str(tmp_path / "m"))
+    rank.warn_of_training(train.read_shipped_groups("en"))  # of the shipped model, by the split of each group
+    names = [*sentences, *train.read_shipped_groups("en")["group"].unique()]
+    trained = [zlib.crc32(name.encode()) % 7 != 0 for name in names]
+    own, shipped = [message for message in caplog.messages if "the result is no test" in message]
+    assert own.startswith(f"{sum(trained[:9])} of 9 groups were in the training of model ")
+    assert shipped.startswith(f"{sum(trained[9:])} of {len(trained) - 9} groups were in")
 
 
 def test_an_interrupted_training_goes_on(imported: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-from pipeline import sample, settings, warehouse
+from pipeline import left_out, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.labelling import csd, projects, release
 from pipeline.tasks.labelling.csd import STEPS, Rules
@@ -124,12 +124,18 @@ def test_round_two_is_given_once_the_adjudicator_is_through(project: str) -> Non
 
 
 def test_labels_from_files(project: str, tmp_path: Path) -> None:
-    """Three sheets settle what they agree on; a bad one changes nothing and is named by row and field."""
+    """Three sheets settle what they agree on; a bad one changes nothing; what waits for a field is counted by it."""
     paths, bad = write_labels(project, tmp_path), tmp_path / "bad.csv"
     bad.write_text(paths[2].read_text(encoding="utf-8").replace(",-1\n", ",7\n", 1), encoding="utf-8")
     with pytest.raises(BadInput, match=r"bad\.csv, row 2: subtext should be one of 1, 0, -1, found '7'"):
         csd.import_labels(project, [*paths[:2], bad])
     assert read_table("labels").height == 0
+    for path in paths:
+        short = [line for line in path.read_text(encoding="utf-8").splitlines() if ",other," not in line]
+        (tmp_path / f"short_{path.name}").write_text("\n".join(short), encoding="utf-8")
+    left_out.clear()
+    csd.import_labels(project, [tmp_path / f"short_{path.name}" for path in paths])
+    assert left_out.list_lines()[-1] == "labels: 63 rows are kept, not counted until these fields are labelled: other"
     for _ in range(2):
         csd.import_labels(project, paths)
         assert read_table("labels").height == 72
