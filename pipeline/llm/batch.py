@@ -59,7 +59,7 @@ class Provider:
     endpoint: Endpoint
     budget: Budget
     timeout: float = 600.0
-    max_retries: int = 8
+    max_retries: int = limits.RETRIES
     settle: float = 30.0  # seconds until a batch whose creation may have got through is taken for lost
     client: "openai.OpenAI" = field(init=False)
 

@@ -37,7 +37,7 @@ def ask(
     *,
     concurrency: int = 16,
     timeout: float = 120.0,
-    max_retries: int = 8,
+    max_retries: int = limits.RETRIES,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
     """Answer requests from the ledger or the endpoint, if there is one; equal requests are one.

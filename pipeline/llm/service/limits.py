@@ -20,6 +20,7 @@ EXCERPT = 200  # characters that are shown of an answer that cannot be read
 FIRST_MALFORMED = 5  # if so many answers come and none can be read, the address is taken to be wrong
 MALFORMED_IN_A_ROW = 20  # the same after answers that could be read
 REJECTED_IN_A_ROW = 20  # requests, without an answer that shows that the address is right
+RETRIES = 8  # of a request that cost nothing (429, 503, no connection)
 RESENDS = 2  # of a request that may have been billed without an answer, within a run
 PAUSE = 0.5  # seconds before the first resend after an error status, twice that before the second
 PARAMS = ("max_completion_tokens", "max_tokens")  # names of the limit on output tokens
