@@ -48,8 +48,8 @@ class Release(NamedTuple):
     dropped: pl.DataFrame  # task_id, field, reason: the first field that keeps the task back
 
 
-def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
-    """Decide each field of each task from all labels given so far, in any order; of labels other columns stay.
+def decide(task_ids: pl.Series, labels: pl.DataFrame, names: Sequence[str] = ALL) -> Decisions:
+    """Decide each field (`names`) of each task from all labels given so far, in any order; other columns stay.
 
     A field sent to round 2 is listed under that round, and is `to_relabel` until three people have labelled it again.
 
@@ -65,7 +65,7 @@ def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
     tasks = task_ids.cast(pl.String).unique().alias("task_id")
     rows, unknown = _split(labels, pl.when(~pl.col("task_id").is_in(tasks.implode())).then(pl.lit("unknown_task")))
     rows, repeats = drop_repeats(rows)
-    fields = tasks.to_frame().join(pl.DataFrame({"field": ALL}), how="cross")
+    fields = tasks.to_frame().join(pl.DataFrame({"field": list(names)}, schema={"field": pl.String}), how="cross")
     first_round = _decide_round(rows, fields, 1)
     is_sent = pl.col("reason") == _TO_RELABEL
     second_round = _decide_round(rows, first_round.annotations.filter(is_sent).select(_CELL), 2)
@@ -74,6 +74,31 @@ def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
         pl.concat([first_round.annotations.filter(~is_sent), second_round.annotations]).sort("task_id", paper_order),
         pl.concat([first_round.labels, second_round.labels]).sort(*KEY[:-1], paper_order),
         pl.concat([unknown, repeats, first_round.dropped, second_round.dropped]).sort(_DROPPED),
+    )
+
+
+def adopt_answers(decisions: Decisions, labels: pl.DataFrame) -> Decisions:
+    """Adopt a value that the adjudicator gave unasked, over three equal or three different labels, as the final label.
+
+    The process never does (CSD-15). A measure of a file's labels does: the formulas of CSD-18 to CSD-20 compare the
+    first labels with the second one, whatever it is.
+    """
+    is_unasked = pl.col("reason").is_in(["nothing_to_adjudicate", "three_values"])
+    values = labels.filter(~pl.col("value").is_in(VERDICTS)).sort("labelled_at", "rater_id", nulls_last=True)
+    answers = values.join(decisions.dropped.filter(is_unasked), on=KEY, how="semi").unique(
+        [*_CELL, "round"], keep="first", maintain_order=True
+    )
+    adopted = {"value": pl.col("answer"), "state": pl.lit("adjudicated"), "reason": pl.lit("adjudicator")}
+    return Decisions(
+        decisions.annotations.join(
+            answers.select(*_CELL, "round", answer="value"), on=[*_CELL, "round"], how="left", maintain_order="left"
+        )
+        .with_columns(
+            pl.when(pl.col("answer").is_null()).then(name).otherwise(to).alias(name) for name, to in adopted.items()
+        )
+        .drop("answer"),
+        pl.concat([decisions.labels, answers.select(decisions.labels.columns)]),
+        decisions.dropped.join(answers, on=KEY, how="anti"),
     )
 
 
