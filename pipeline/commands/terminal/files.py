@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
@@ -23,16 +23,18 @@ WRITES = (".csv", ".jsonl", ".parquet", ".tsv", ".txt")
 _NUMBER = r"^[+-]?[0-9]+([.,][0-9]+)?$"
 
 
-def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.DataFrame, str]]:
-    """Yield chunks of a file with the name of their text column: `column`, else `text`, else the only column."""
+def texts(
+    path: Path, column: str | None, encoding: str, names: Sequence[str] = ("text",)
+) -> Iterator[tuple[pl.DataFrame, str]]:
+    """Yield chunks of a file with the name of its texts: `column`, else one of `names`, else the only column."""
     for chunk in read_chunks(path, encoding, limits=Limits(*settings.import_limits())):
         try:
             frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
         except pl.exceptions.PolarsError as error:
             raise BadInput(f"{path}: a field is of another type in some rows: {error}") from error
-        name = column or (frame.columns[0] if frame.width == 1 and "text" not in frame.columns else "text")
+        name = column or _find_column(frame, names) or (frame.columns[0] if frame.width == 1 else names[0])
         if name not in frame.columns:
-            column_text = repr(name) if column else "`text`"
+            column_text = repr(name) if column else " or ".join(f"`{name}`" for name in names)
             raise BadInput(
                 f"{path}: no column {column_text}; there are {', '.join(frame.columns)}; name one with --text-column"
             )
@@ -42,6 +44,23 @@ def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.Da
         if frame.schema[name] != pl.String:
             raise BadInput(f"{path}, column {name!r}: expected text, found {frame.schema[name]}")
         yield frame, name
+
+
+def _find_column(frame: pl.DataFrame, names: Iterable[str]) -> str | None:
+    return next((column for name in names for column in frame.columns if column.strip().lower() == name), None)
+
+
+def read_comments(path: Path, column: str | None, limit: int | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read a file of comments: all its columns, and `text` with `context`, which is null where there is none."""
+    tables, comments = [], []
+    for frame, name in texts(path, column, "utf-8-sig", ("text", "comment")):
+        context_column = _find_column(frame, ["context"])
+        context = pl.col(context_column).cast(pl.String) if context_column else pl.lit(None, pl.String)
+        tables.append(frame)
+        comments.append(frame.select(text=name, context=context.str.strip_chars().replace("", None)))
+    if not tables:
+        raise BadInput(f"{path}: the file holds no rows")
+    return pl.concat(tables, how="diagonal_relaxed")[:limit], pl.concat(comments)[:limit]
 
 
 def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:

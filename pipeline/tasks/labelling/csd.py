@@ -286,7 +286,7 @@ def measure_file_agreement(path: Path, reading: rating_files.Reading | None = No
         raise BadInput(f"{why}\nFor other values than those of CSD give their --level.") from why
     has_answers = rows.filter(stage=2).height > 0
     fields = [name for name in schema.FIELDS if not has_answers or name in set(rows["field"])]
-    decisions = stages.adopt_answers(stages.decide(rows["task_id"], rows, fields), rows)
+    decisions = stages.decide(rows["task_id"], rows, fields, takes_values=True)
     if has_answers or not decisions.dropped.height:
         runs.report_dropped("agreement", decisions.dropped, str(path))
         return measure_agreement(decisions)
