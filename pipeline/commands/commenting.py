@@ -158,6 +158,8 @@ def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> Non
     with console.working("measuring"):
         retry(overlap.measure, day, preset, run_id=this_run())
     scores = overlap.average_by_system()
+    if not scores["is_weighted"].any():
+        console.report(f"no article has a grade of each reference: nothing is weighted, and {preset} had no effect")
     console.show(scores if as_json else overlap.format_table_7(scores), as_json)
 
 

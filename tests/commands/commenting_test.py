@@ -33,6 +33,9 @@ def test_from_articles_to_correlations(run: Run, tables: Path) -> None:
     assert (training.code, "0.408" in training.out) == (0, True)  # H(6) / 6, the rank by chance
     counts = run("commenting", "generate", "--day", DAY, "--json").rows
     assert [row["system"] for row in counts] == ["ir_t", "human"]
+    run("commenting", "measure", "--day", DAY, "--preset", "s/max").check(
+        0, "nothing is weighted, and s/max had no effect"
+    )
     for kind in ("references", "candidates"):
         assert run("commenting", "rate", kind, "--rater", "anna", "--rater", "ben", "--day", DAY).code == 0
         grades = run("commenting", "ratings", kind, "--tool", "simulated", "--json").json

@@ -130,7 +130,7 @@ def _build_file_metrics(
     rows = partial(_read_references, files.documents or files.references, cut)
     try:
         return build_metrics(names, rows, options)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise BadInput(f"options of metrics: {error}") from error
 
 
