@@ -57,6 +57,9 @@ PARAMS = {
         title="Weights",
         description="What words near and far from a dropped span count",
     ),
+    "spans": Param(
+        "paper", enum=["paper", "released"], title="Spans", description="Range of their lengths, as in its code"
+    ),
     "pair_weights": Param(
         "mean",
         enum=["mean", "sum", "distance"],

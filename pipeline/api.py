@@ -254,12 +254,17 @@ def ndd(
 
 
 def compress(
-    texts: Sequence[str], ratio: float, model: str = "count", divergence: str = "kl", weights: str = "balanced"
+    texts: Sequence[str],
+    ratio: float,
+    model: str = "count",
+    divergence: str = "kl",
+    weights: str = "balanced",
+    spans: str = "paper",
 ) -> list[str | None]:
     """Compress English or Chinese texts: drop the words whose loss changes the expectation of the others least.
 
     `ratio` is the share of the words to keep, above 0 and at most 1; `model` and `divergence` as in `ndd`.
-    `weights` are those of `undertone ndd compress --weights`.
+    `weights` and `spans` are those of `undertone ndd compress`.
 
     >>> import pipeline
     >>> pipeline.compress(["The old shop, which nobody liked, is shut."], ratio=0.6)
@@ -270,7 +275,7 @@ def compress(
 
     distance = systems.DistanceOptions(divergence=divergence, weighting=weights)  # type: ignore[arg-type]
     systems.check_distance(distance)
-    method = systems.Method(search=Search(ratio=ratio), distance=distance)
+    method = systems.Method(search=Search(ratio=ratio, spans=spans), distance=distance)
     return systems.compress_texts(_build_rows(text=texts), "text", method, model)["compressed"].to_list()
 
 
