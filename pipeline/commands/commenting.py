@@ -23,6 +23,7 @@ from pipeline.commands.terminal.options import (
     today,
 )
 from pipeline.errors import BadInput, Missing
+from pipeline.metrics.resample import DRAWS, SEED
 from pipeline.tasks.commenting import commenters, corpus, correlations, generated, grades, overlap
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.record.retry import retry
@@ -222,7 +223,7 @@ def overlap_(
     if segments:
         files.write_table(overlap.score_files(inputs, names, options, grades), segments)
     headline = dict(scores.select("metric", "difference" if against else "score").iter_rows())
-    console.print_result(scores if as_json else scores.drop("signature"), headline, as_json)
+    console.print_result(scores if as_json else overlap.format_numbers(scores.drop("signature")), headline, as_json)
     if not as_json:
         for signature in scores["signature"]:
             console.report(signature)
@@ -248,10 +249,16 @@ def correlate(
     file: Annotated[Path | None, Argument(help="A table of grades and scores; else the tables'.")] = None,
     grade: Annotated[str, Option(help="Column of the grades.")] = "grade",
     group: Annotated[str | None, Option("--group", help="Column that names the article, for the intervals.")] = None,
+    spearman_brown: Annotated[
+        bool, Option("--spearman-brown", help="Correct the row `human` from half the graders to all, by 2r / (1 + r).")
+    ] = False,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
     """Correlate metrics with people's grades: Spearman and Pearson with intervals (tables 3 and 4 of the paper).
+
+    The row `human` is the mean correlation of two random halves of each comment's graders, uncorrected as in the paper;
+    its interval is over the divisions.
 
     Examples: `undertone commenting correlate`;
     `undertone commenting correlate scores.csv --grade human --group article_id`
@@ -263,6 +270,10 @@ def correlate(
         if not table.height:
             raise Missing(f"there are no correlations of {day}; nothing that was measured was graded")
         console.report(f"weights of references: {correlations.find_preset()}")
+        if spearman_brown:
+            table = correlations.correct_halves(table)
+        formula = "corrected by Spearman-Brown" if spearman_brown else "without Spearman-Brown's correction"
+        console.report(f"human: mean of {DRAWS:,} random divisions of the graders, seed {SEED}, {formula}")
     console.show(table if as_json else correlations.format_table_4(table), as_json)
     if not table["value"].count():
         console.report("no correlations: they need at least three rows, and scores and grades that vary")

@@ -43,7 +43,8 @@ def test_from_articles_to_correlations(run: Run, tables: Path) -> None:
         assert {row["weights"] for row in grades["rows"]} == {"linear", "quadratic"}
     assert (tables / "labelling" / "quality_references" / "anna.xlsx").is_file()
     assert "w_meteor" in run("commenting", "measure", "--day", DAY).out
-    correlations = run("commenting", "correlate", "--day", DAY, "--json")
+    correlations = run("commenting", "correlate", "--day", DAY, "--json", "--spearman-brown")
+    assert "random divisions of the graders, seed 42, corrected by Spearman-Brown" in correlations.err
     assert {"meteor", "human"} <= {row["metric"] for row in correlations.rows}
     page = run("commenting", "page", "--day", DAY)
     assert "<svg" in Path(page.out.strip()).read_text(encoding="utf-8")

@@ -65,6 +65,13 @@ def test_bad_files_are_refused(files: tuple[Path, Path], tmp_path: Path, name: s
         overlap.measure_files(Files(*files, tmp_path / "w.jsonl" if name == "w.jsonl" else None))
 
 
+def test_small_scores_have_three_significant_digits() -> None:
+    """A W-CIDEr of .00119 is no .001."""
+    assert overlap.format_numbers(pl.DataFrame({"value": [0.00119, 0.4567, 0.0]}))["value"].to_list() == [
+        "0.00119", "0.457", "0.000",
+    ]  # fmt: skip
+
+
 def test_unknown_names_are_refused(files: tuple[Path, Path]) -> None:
     """Metrics and tokenizers are named where there is no such."""
     with pytest.raises(BadInput, match="no metric 'blue'; there are bleu_1"):
