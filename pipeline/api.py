@@ -102,7 +102,6 @@ def distance(first: Sequence[str], second: Sequence[str], model: str | None = No
     """
     from pipeline.tasks.impscore import rank
 
-    _check_texts(first=first, second=second)
     if len(first) != len(second):
         raise BadInput(f"second: expected {len(first)} texts, as many as first, found {len(second)}")
     rows = _build_rows(first=first, second=second)
@@ -161,7 +160,6 @@ def judge(
     from pipeline.tasks.judging import judge as work
     from pipeline.tasks.judging.modes import Plan
 
-    _check_texts(texts=texts)
     backgrounds = contexts or [None] * len(texts)
     if len(backgrounds) != len(texts):
         raise BadInput(f"contexts: expected {len(texts)}, as many as texts, found {len(backgrounds)}")
@@ -277,13 +275,9 @@ def ndd(
 
 
 def compress(
-    texts: Sequence[str],
-    ratio: float,
-    model: str = "count",
-    divergence: str = "kl",
-    weights: str = "balanced",
+    texts: Sequence[str], ratio: float, model: str = "count", divergence: str = "kl", weights: str = "balanced",
     spans: str = "paper",
-) -> list[str | None]:
+) -> list[str | None]:  # fmt: skip
     """Compress English or Chinese texts: drop the words whose loss changes the expectation of the others least.
 
     `ratio` is the share of the words to keep, above 0 and at most 1; `model` and `divergence` as in `ndd`.

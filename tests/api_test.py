@@ -47,7 +47,7 @@ def test_lists_that_do_not_fit_are_named() -> None:
         "groups: expected lists of texts by name, got list": lambda: pipeline.rank([text]),  # type: ignore[arg-type]
         r"groups\['a'\]: expected a list of texts, got str": lambda: pipeline.rank({"a": text}),
         "texts: expected a list of texts, got str": lambda: pipeline.tokenize(text),
-        "second: expected a list of texts, got NoneType": lambda: pipeline.distance([text], None),  # type: ignore[arg-type]
+        "first: expected a list of texts, got str": lambda: pipeline.distance(text, text),
     }
     for message, call in wrong.items():
         with pytest.raises(BadInput, match=message):

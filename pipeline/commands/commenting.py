@@ -263,6 +263,8 @@ def correlate(
     Examples: `undertone commenting correlate`;
     `undertone commenting correlate scores.csv --grade human --group article_id`
     """
+    if file and spearman_brown:
+        raise BadInput("--spearman-brown is about the row `human` of the tables; a file has none")
     if file:
         table = correlations.correlate_table(file, grade, group)
     else:
@@ -273,7 +275,8 @@ def correlate(
         if spearman_brown:
             table = correlations.correct_halves(table)
         formula = "corrected by Spearman-Brown" if spearman_brown else "without Spearman-Brown's correction"
-        console.report(f"human: mean of {DRAWS:,} random divisions of the graders, seed {SEED}, {formula}")
+        if correlations.HUMAN in table["metric"]:
+            console.report(f"human: mean of {DRAWS:,} random divisions of the graders, seed {SEED}, {formula}")
     console.show(table if as_json else correlations.format_table_4(table), as_json)
     if not table["value"].count():
         console.report("no correlations: they need at least three rows, and scores and grades that vary")

@@ -49,10 +49,7 @@ Weighting = Annotated[
 PairWeights = Annotated[
     str, Option("--weights", help="mean, sum, or distance (μ^distance to what differs, or to the context).")
 ]
-SpanRange = Annotated[
-    Literal["paper", "released"],
-    Option("--spans", help="released: as its code, no span of L_max words and none with the last word."),
-]
+SpanRange = Annotated[Literal["paper", "released"], Option(help="released: none of L_max words or with the last word.")]
 Syntax = Annotated[
     Path | None, Option(help="CoNLL-U file with trees of the sentences; only whole subtrees are dropped then.")
 ]
@@ -140,9 +137,7 @@ def compress(
         str | None, Option(help="ndd, fast_ndd, ppl_deleter, cosine or bertscore; with _sc only whole subtrees go.")
     ] = None,
     syntax: Syntax = None,
-    rounds: Annotated[
-        bool, Option("--rounds", help="Show what is left after each round, and what it dropped.")
-    ] = False,
+    rounds: Annotated[bool, Option("--rounds", help="Show the text after each round, and what it dropped.")] = False,
     text_column: Texts = None,
     out: TableFile = None,
     model: Masked = None,

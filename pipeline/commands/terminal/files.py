@@ -52,15 +52,13 @@ def _find_column(frame: pl.DataFrame, names: Iterable[str]) -> str | None:
 
 def read_comments(path: Path, column: str | None, limit: int | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read a file of comments: all its columns, and `text` with `context`, which is null where there is none."""
-    tables, comments = [], []
-    for frame, name in texts(path, column, "utf-8-sig", ("text", "comment")):
-        context_column = _find_column(frame, ["context"])
-        context = pl.col(context_column).cast(pl.String) if context_column else pl.lit(None, pl.String)
-        tables.append(frame)
-        comments.append(frame.select(text=name, context=context.str.strip_chars().replace("", None)))
-    if not tables:
+    chunks = [*texts(path, column, "utf-8-sig", ("text", "comment"))]
+    if not chunks:
         raise BadInput(f"{path}: the file holds no rows")
-    return pl.concat(tables, how="diagonal_relaxed")[:limit], pl.concat(comments)[:limit]
+    table = pl.concat([frame for frame, _ in chunks], how="diagonal_relaxed")[:limit]
+    column = _find_column(table, ["context"])
+    context = pl.col(column).cast(pl.String) if column else pl.lit(None, pl.String)
+    return table, table.select(text=chunks[0][1], context=context.str.strip_chars().replace("", None))
 
 
 def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:

@@ -62,12 +62,12 @@ def build_metrics(
 
 
 def _build_metric(name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Metric:
-    parameters = [*signature(METRICS[name]).parameters.values()][len(arguments) :]
-    defaults = {parameter.name: parameter.default for parameter in parameters}
-    expected = ", ".join(f"{option}={value}" for option, value in defaults.items())
-    if unknown := [option for option in options if option not in defaults]:
-        raise ValueError(f"{name} has no option {unknown[0]!r}; there are {expected} (the defaults)")
     try:
         return METRICS[name](*arguments, **options)
-    except TypeError as error:
-        raise ValueError(f"{name}: the value of an option is of the wrong type; the defaults are {expected}") from error
+    except TypeError as error:  # an unknown option, or a value of another type
+        parameters = [*signature(METRICS[name]).parameters.values()][len(arguments) :]
+        expected, given = (
+            ", ".join(f"{key}={value}" for key, value in pairs.items())
+            for pairs in ({parameter.name: parameter.default for parameter in parameters}, options)
+        )
+        raise ValueError(f"{name}: found {given}; expected values for some of {expected} (the defaults)") from error

@@ -289,9 +289,7 @@ def try_thresholds(rows: pl.DataFrame, job: Job, on_progress: OnProgress = lambd
             answers = systems.compress_sentences(part["words"].to_list(), method, lm, on_progress=on_progress)
             numbers = measures.evaluate([answer.is_kept.tolist() for answer in answers], part)
             setting = {"system": method.system, "threshold": threshold, "longest": longest}
-            setting["model"] = job.distance.format_signature(lm) + (
-                "" if job.spans == "paper" else f"|spans:{job.spans}"
-            )
+            setting["model"] = job.distance.format_signature(lm) + f"|spans:{job.spans}" * (job.spans != "paper")
             subset = f"{job.source}:{lang}:thresholds"
             rows_of_studies += study_rows.build_rows("compression", job.day, subset, setting, numbers)
     return study_rows.build_frame(rows_of_studies)
