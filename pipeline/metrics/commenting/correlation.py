@@ -107,7 +107,7 @@ def split_half(ratings: pl.DataFrame, *, draws: int = DRAWS) -> SplitHalf:
     for column in coefficients.T:
         defined = column[np.isfinite(column)]
         numbers += [float(defined.mean()), *bounds(defined)] if len(defined) else [None] * 3
-    return SplitHalf(*numbers, len(sizes), rows.height - regraded.height)
+    return SplitHalf._make([*numbers, len(sizes), rows.height - regraded.height])
 
 
 def normalise_scores(scores: Numbers, grades: Numbers) -> Floats:

@@ -38,7 +38,7 @@ STATE_SCORERS = ("cosine", "bertscore")  # these need states, which a model of c
 DEFAULT_SYSTEM, DEFAULT_SYNTAX_SYSTEM = "ndd", "ndd_sc"
 LONGEST_TEXT = 100_000  # characters
 LONGEST_SENTENCE = 128  # words; a longer one is split, as the search takes the square of its length
-DROPPED = {"round": pl.Int64, "words": pl.String, "places": pl.List(pl.Int64), "cost": pl.Float64}
+DROPPED: dict[str, Any] = {"round": pl.Int64, "words": pl.String, "places": pl.List(pl.Int64), "cost": pl.Float64}
 _BATCH_SIZE = 64  # sentences
 
 
