@@ -55,6 +55,7 @@ PARAMS = {
         "What words near and far from a dropped span count",
         enum=["balanced", "exponential", "printed", "released"],
     ),
+    "spans": param("paper", "Spans", "Range of their lengths, as in its code", enum=["paper", "released"]),
     "pair_weights": param(
         "mean",
         "Weights of pairs",

@@ -3,7 +3,7 @@
 Each imports what it needs when it is called. All else is private by convention and may change in any version.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import BadInput
@@ -12,9 +12,19 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+def _check_texts(**lists: Any) -> None:
+    for name, texts in lists.items():
+        if isinstance(texts, str) or not isinstance(texts, Iterable):
+            raise BadInput(f"{name}: expected a list of texts, got {type(texts).__name__}")
+        for index, text in enumerate(texts):
+            if not isinstance(text, str | None):
+                raise BadInput(f"{name}[{index}]: expected a text, got {type(text).__name__}")
+
+
 def _build_rows(**columns: Sequence[str | None]) -> "pl.DataFrame":
     import polars as pl
 
+    _check_texts(**columns)
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
 
 
@@ -113,6 +123,9 @@ def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[
     from pipeline.metrics.impscore.ranking import average_correlations
     from pipeline.tasks.impscore import scoring
 
+    if not isinstance(groups, Mapping):
+        raise BadInput(f"groups: expected lists of texts by name, got {type(groups).__name__}")
+    _check_texts(**{f"groups[{name!r}]": texts for name, texts in groups.items()})
     rows = [(name, level, text) for name, texts in groups.items() for level, text in enumerate(texts, 1)]
     sentences = pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")
     scored = scoring.add_scores(sentences, "text", model, lang=find_language())
@@ -177,6 +190,7 @@ def distil(texts: Sequence[str], values: Sequence[float | None], out: str) -> di
     from pipeline import warehouse
     from pipeline.tasks.calibration import distillation
 
+    _check_texts(texts=texts)
     if len(values) != len(texts):
         raise BadInput(f"values: expected {len(texts)}, as many as texts, found {len(values)}")
     warehouse.create()
@@ -209,6 +223,7 @@ def overlap(
     from pipeline.metrics.overlap import scoring
     from pipeline.tasks.commenting.overlap import load_tokenizer
 
+    _check_texts(candidates=candidates, **{f"references[{index}]": texts for index, texts in enumerate(references)})
     cut = load_tokenizer(tokenize)
     words = [[cut(text) for text in texts] for texts in references]
     rows = scoring.measure(metrics_of.build_metrics(metrics, words), [cut(text) for text in candidates], words, weights)
@@ -224,6 +239,9 @@ def ndd(
     weights: str = "mean",
 ) -> float:
     """Compute the Neighbouring Distribution Divergence of two sentences that share words: 0 for the same, up to 1.
+
+    Of sentences that share no word, what is expected before and behind them is compared. It is 0 there if the model
+    expects the same of both, as counts do that know neither word.
 
     Args:
         one: a sentence.
@@ -245,6 +263,9 @@ def ndd(
     from pipeline.text.language import detect_language
 
     check_options(divergence, weights)
+    for name, text in {"one": one, "other": other}.items():
+        if not isinstance(text, str) or not text.strip():
+            raise BadInput(f"{name}: expected a text, got {type(text).__name__ if text else 'none'}")
     lang = lang or choose_model_lang(str(pl.DataFrame({"text": f"{one} {other}"}).select(detect_language()).item()))
     first, second = (
         [word for words in masked_lm.tokenize_sentences([text], lang) for word in words] for text in (one, other)
@@ -254,12 +275,13 @@ def ndd(
 
 
 def compress(
-    texts: Sequence[str], ratio: float, model: str = "count", divergence: str = "kl", weights: str = "balanced"
-) -> list[str | None]:
+    texts: Sequence[str], ratio: float, model: str = "count", divergence: str = "kl", weights: str = "balanced",
+    spans: str = "paper",
+) -> list[str | None]:  # fmt: skip
     """Compress English or Chinese texts: drop the words whose loss changes the expectation of the others least.
 
     `ratio` is the share of the words to keep, above 0 and at most 1; `model` and `divergence` as in `ndd`.
-    `weights` are those of `undertone ndd compress --weights`.
+    `weights` and `spans` are those of `undertone ndd compress`.
 
     >>> import pipeline
     >>> pipeline.compress(["The old shop, which nobody liked, is shut."], ratio=0.6)
@@ -270,7 +292,7 @@ def compress(
 
     distance = systems.DistanceOptions(divergence=divergence, weighting=weights)  # type: ignore[arg-type]
     systems.check_distance(distance)
-    method = systems.Method(search=Search(ratio=ratio), distance=distance)
+    method = systems.Method(search=Search(ratio=ratio, spans=spans), distance=distance)
     return systems.compress_texts(_build_rows(text=texts), "text", method, model)["compressed"].to_list()
 
 
@@ -308,6 +330,7 @@ def tokenize(texts: Sequence[str], tokenizer: str = "jieba") -> list[list[str]]:
     """
     from pipeline.text import segment
 
+    _check_texts(texts=texts)
     cut = segment.load_tokenizer(tokenizer).cut
     return [segment.split_words(text, cut=cut) for text in texts]
 

@@ -4,7 +4,9 @@ import doctest
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,6 +37,22 @@ def test_lists_that_do_not_fit_are_named() -> None:
         pipeline.ndd("a b", "a c", divergence="js")
     with pytest.raises(BadInput, match="balanced"):
         pipeline.compress(["The shop is shut."], 0.5, weights="none")
+    text: Any = "a b"
+    wrong: dict[str, Callable[[], object]] = {
+        "one: expected a text, got list": lambda: pipeline.ndd([text], ["b"]),  # type: ignore[arg-type]
+        "other: expected a text, got none": lambda: pipeline.ndd("a", ""),
+        "text: expected a list of texts, got str": lambda: pipeline.implicitness(text),
+        r"text\[1\]: expected a text, got int": lambda: pipeline.compress([text, 3], 0.5),  # type: ignore[list-item]
+        r"references\[0\]: expected a list of texts, got str": lambda: pipeline.overlap([text], [text]),
+        "groups: expected lists of texts by name, got list": lambda: pipeline.rank([text]),  # type: ignore[arg-type]
+        r"groups\['a'\]: expected a list of texts, got str": lambda: pipeline.rank({"a": text}),
+        "texts: expected a list of texts, got str": lambda: pipeline.tokenize(text),
+        "first: expected a list of texts, got str": lambda: pipeline.distance(text, text),
+    }
+    for message, call in wrong.items():
+        with pytest.raises(BadInput, match=message):
+            call()
+    assert pipeline.ndd("qwx", "zzp") == 0  # counts know neither
     assert pipeline.ndd("the soup is hot", "the soup is cold", divergence="kl") > 0.118  # by Hellinger's distance
     assert pipeline.agreement([[1, 1], ["x", "x"]]) == {"fleiss": 1.0, "krippendorff": 1.0}
 

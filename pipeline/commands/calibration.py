@@ -94,6 +94,9 @@ def distil(
         Path | None, Argument(help="Judged texts of `undertone judge -o`; those in the tables by default.")
     ] = None,
     column: Annotated[str, Option("--column", "-c", help="Column of the judge's values.")] = "implicitness_judged",
+    text_column: Annotated[
+        str | None, Option(help="Column with the texts of a file; text or comment by default.")
+    ] = None,
     judge: Annotated[str, Option(help="Which judge of the tables, where there are several.")] = "",
     out: ModelFolder = None,
     curve: Annotated[bool, Option("--curve", help="Measure after 100, 300, 1,000 and 3,000 texts too.")] = False,
@@ -115,7 +118,7 @@ def distil(
     if out and (promote or day):
         raise BadInput("--promote and --day are about the tables; with --out nothing is written there")
     warehouse.create()
-    rows = distillation.read_judged(file, column) if file else distillation.load_judged(judge)
+    rows = distillation.read_judged(file, column, text_column) if file else distillation.load_judged(judge)
     frames = [distillation.measure_rivals(rows)]
     if curve:
         frames.append(distillation.measure_curve(rows, price=price))

@@ -23,6 +23,7 @@ from pipeline.commands.terminal.options import (
     today,
 )
 from pipeline.errors import BadInput, Missing
+from pipeline.metrics.resample import DRAWS, SEED
 from pipeline.tasks.commenting import commenters, corpus, correlations, generated, grades, overlap
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.record.retry import retry
@@ -160,6 +161,8 @@ def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> Non
     with console.working("measuring"):
         retry(overlap.measure, day, preset, run_id=this_run())
     scores = overlap.average_by_system()
+    if not scores["is_weighted"].any():
+        console.report(f"no article has a grade of each reference: nothing is weighted, and {preset} had no effect")
     console.show(scores if as_json else overlap.format_table_7(scores), as_json)
 
 
@@ -222,7 +225,7 @@ def overlap_(
     if segments:
         files.write_table(overlap.score_files(inputs, names, options, grades), segments)
     headline = dict(scores.select("metric", "difference" if against else "score").iter_rows())
-    console.print_result(scores if as_json else scores.drop("signature"), headline, as_json)
+    console.print_result(scores if as_json else overlap.format_numbers(scores.drop("signature")), headline, as_json)
     if not as_json:
         for signature in scores["signature"]:
             console.report(signature)
@@ -248,14 +251,22 @@ def correlate(
     file: Annotated[Path | None, Argument(help="A table of grades and scores; else the tables'.")] = None,
     grade: Annotated[str, Option(help="Column of the grades.")] = "grade",
     group: Annotated[str | None, Option("--group", help="Column that names the article, for the intervals.")] = None,
+    spearman_brown: Annotated[
+        bool, Option("--spearman-brown", help="Correct the row `human` from half the graders to all, by 2r / (1 + r).")
+    ] = False,
     day: Day = "",
     as_json: Json = False,
 ) -> None:
     """Correlate metrics with people's grades: Spearman and Pearson with intervals (tables 3 and 4 of the paper).
 
+    The row `human` is the mean correlation of two random halves of each comment's graders, uncorrected as in the paper;
+    its interval is over the divisions.
+
     Examples: `undertone commenting correlate`;
     `undertone commenting correlate scores.csv --grade human --group article_id`
     """
+    if file and spearman_brown:
+        raise BadInput("--spearman-brown is about the row `human` of the tables; a file has none")
     if file:
         table = correlations.correlate_table(file, grade, group)
     else:
@@ -263,6 +274,11 @@ def correlate(
         if not table.height:
             raise Missing(f"there are no correlations of {day}; nothing that was measured was graded")
         console.report(f"weights of references: {correlations.find_preset()}")
+        if spearman_brown:
+            table = correlations.correct_halves(table)
+        formula = "corrected by Spearman-Brown" if spearman_brown else "without Spearman-Brown's correction"
+        if correlations.HUMAN in table["metric"]:
+            console.report(f"human: mean of {DRAWS:,} random divisions of the graders, seed {SEED}, {formula}")
     console.show(table if as_json else correlations.format_table_4(table), as_json)
     if not table["value"].count():
         console.report("no correlations: they need at least three rows, and scores and grades that vary")

@@ -14,10 +14,10 @@ from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Json, MaybeDay, TableFile, TextColumn, check_name, check_source, today
 from pipeline.errors import BadInput
 from pipeline.progress import track
+from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.judging import judge as work
 from pipeline.tasks.judging.modes import Plan
 from pipeline.tasks.record.retry import retry
-from pipeline.tasks.subtext import recovery
 
 if TYPE_CHECKING:
     from pipeline.tasks.judging.judge import Judgement
@@ -76,7 +76,8 @@ def judge(
     warehouse.create()
     plan = Plan(rubric, mode, repeats, comparisons, rounds, seed)
     if file:
-        rows = recovery.read_comments(file, text_column)[:limit]
+        table, rows = files.read_comments(file, text_column, limit)
+        table = drop_earlier_scores(table, plan.metric, plan.columns)
     else:
         rows = work.sample_comments(day or today(), days, limit or work.SAMPLE)
     options, summary = build_options(llm, max_cost, cache_only)
@@ -103,10 +104,11 @@ def judge(
     if judgement.open_requests and (requests or batch):
         _hand_over(judgement, requests, batches, as_json)
         return
+    judged_rows = table.hstack(judgement.rows.drop(rows.columns)) if file else judgement.rows
     if out:
-        files.write_table(judgement.rows, out)
+        files.write_table(judged_rows, out)
     elif file or as_json:
-        console.show(judgement.rows, as_json)
+        console.show(judged_rows, as_json)
     judged = judgement.rows[plan.metric].count()
     _report(judgement, judged, as_json)
     if not is_offline and not batch:

@@ -17,6 +17,7 @@ from pipeline.label import rating_files
 from pipeline.label.selection import Rules
 from pipeline.tasks.labelling import csd, projects
 from pipeline.tasks.labelling import release as releases
+from pipeline.tasks.record import runs
 from pipeline.tasks.record.retry import retry
 
 Project = Annotated[str, Option("--project", "-p", help="Labelling project.")]
@@ -153,7 +154,9 @@ def agreement(
     if file:
         table = csd.measure_file_agreement(file, None if is_plain else reading)
     else:
-        table = csd.measure_agreement(csd.decide(project))
+        decisions = csd.decide(project)
+        runs.report_dropped("agreement", decisions.dropped.filter(reason="nothing_to_adjudicate"), project)
+        table = csd.measure_agreement(decisions)
     console.show(table if as_json else table.select(~cs.ends_with("_low", "_high", "note")), as_json)
     for line in csd.explain_agreement(table):
         console.report(line)

@@ -67,13 +67,15 @@ def train_impscore(
             raise BadInput("with --pairs or --groups, give the folder of the model: --out DIR")
         model_id, numbers = _train_in_tables(day or today(), profile, changes, use_sample=use_sample, promote=promote)
     ref = str(out) if out else model_id
+    updates = {name: head["recipe"]["updates"] for name, head in in_force.load_model(ref).config["heads"].items()}
     final, history = numbers.filter(pl.col("epoch") == 0).drop("epoch"), models.tabulate_epochs(numbers)
     if as_json:
-        facts = {"model": ref, "model_id": model_id, **train.select_headline(final)}
+        facts = {"model": ref, "model_id": model_id, "updates": updates, **train.select_headline(final)}
         facts |= {"rows": train.summarize_evaluations(final).to_dicts(), "epochs": history.to_dicts()}
         echo(json.dumps(facts, ensure_ascii=False))
     else:
         console.table(history, "Epochs of the training", is_message=True)
+        console.report("updates (optimizer steps): " + ", ".join(f"{name} {n:,}" for name, n in updates.items()))
         console.table(train.summarize_evaluations(final), wide=("subset",))
         echo(ref)
     if not out:

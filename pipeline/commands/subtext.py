@@ -27,6 +27,7 @@ from pipeline.examples.subtext import recovery as meanings
 from pipeline.llm.outcome import Summary
 from pipeline.metrics.recovery import compare_choices, compare_overlap
 from pipeline.progress import track
+from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.record.retry import retry
 from pipeline.tasks.subtext import recogniser, recovery
 
@@ -116,7 +117,10 @@ def score(
         console.report(f"{count:,} comments scored")
         return
     files.check_table(out)
-    scored = recogniser.score_frame(recovery.read_comments(file, text_column), model)
+    table, comments = files.read_comments(file, text_column)
+    columns = (recogniser.METRIC, "signature")
+    table = drop_earlier_scores(table, recogniser.METRIC, columns)
+    scored = table.hstack(recogniser.score_frame(comments, model).select(columns))
     if out:
         files.write_table(scored, out)
     else:
@@ -140,17 +144,21 @@ def recover(
 ) -> None:
     """Write what comments mean, in plain words and in their context (CSD's second task).
 
+    Adds the columns plain, meaning and reason (why there is no meaning) to a file.
+
     Examples: `undertone recover comments.csv --llm gpt-4o-mini -o meanings.csv`;
     `undertone recover comments.csv --model model/`
     """
-    rows = recovery.read_comments(file, text_column)[:limit]
+    table, rows = files.read_comments(file, text_column, limit)
     files.check_table(out)
+    if out:
+        table = drop_earlier_scores(table, recovery.SOURCE, recovery.COLUMNS)
     answers, summary = _recover(rows, llm, model, max_cost, cache_only)
     stop_if_unanswered(summary, as_json)
     for reason, count in answers.drop_nulls("reason")["reason"].value_counts(sort=True).iter_rows():
         console.report(f"{count} comments have no meaning: {reason}")
     if out:
-        files.write_table(answers, out)
+        files.write_table(table.hstack(answers.select(recovery.COLUMNS)), out)
     else:
         console.show(answers.select("text", "plain", "meaning", "reason"), as_json)
     if llm:

@@ -48,8 +48,10 @@ class Release(NamedTuple):
     dropped: pl.DataFrame  # task_id, field, reason: the first field that keeps the task back
 
 
-def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
-    """Decide each field of each task from all labels given so far, in any order; of labels other columns stay.
+def decide(
+    task_ids: pl.Series, labels: pl.DataFrame, names: Sequence[str] = ALL, *, takes_values: bool = False
+) -> Decisions:
+    """Decide each field (`names`) of each task from all labels given so far, in any order; other columns stay.
 
     A field sent to round 2 is listed under that round, and is `to_relabel` until three people have labelled it again.
 
@@ -58,17 +60,20 @@ def decide(task_ids: pl.Series, labels: pl.DataFrame) -> Decisions:
     of a rater who left out a field of the task, so that the three are the same people in all fields); `late` (a fourth
     rater: the first three to finish count, then by rater_id; or a second adjudicator of a field);
     `adjudicator_was_rater`; `nothing_to_adjudicate` (the three agree, or differ in round 2), `three_values` (the three
-    differ, and the answer is a value) and `too_few_raters`. Deciding again from the labels that counted changes
-    nothing. BadInput: a rater who said two things of a field without times that show which came later.
+    differ, and the answer is a value) and `too_few_raters`. With `takes_values` these two reasons are not for values:
+    what is measured is the second label, whatever the first ones are (CSD-18 to CSD-20). Deciding again from the labels
+    that counted changes nothing. BadInput: a rater who said two things of a field, without times that show which came
+    later.
     """
     _check(labels)
     tasks = task_ids.cast(pl.String).unique().alias("task_id")
     rows, unknown = _split(labels, pl.when(~pl.col("task_id").is_in(tasks.implode())).then(pl.lit("unknown_task")))
     rows, repeats = drop_repeats(rows)
-    fields = tasks.to_frame().join(pl.DataFrame({"field": ALL}), how="cross")
-    first_round = _decide_round(rows, fields, 1)
+    fields = tasks.to_frame().join(pl.DataFrame({"field": list(names)}, schema={"field": pl.String}), how="cross")
+    first_round = _decide_round(rows, fields, 1, takes_values=takes_values)
     is_sent = pl.col("reason") == _TO_RELABEL
-    second_round = _decide_round(rows, first_round.annotations.filter(is_sent).select(_CELL), 2)
+    sent = first_round.annotations.filter(is_sent).select(_CELL)
+    second_round = _decide_round(rows, sent, 2, takes_values=takes_values)
     paper_order = pl.col("field").cast(pl.Enum([*FIELDS, *NOTES]))
     return Decisions(
         pl.concat([first_round.annotations.filter(~is_sent), second_round.annotations]).sort("task_id", paper_order),
@@ -125,7 +130,7 @@ def drop_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     return pl.concat([rows.filter(~is_repeated), counted_rows]), dropped
 
 
-def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int) -> Decisions:
+def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int, *, takes_values: bool) -> Decisions:
     notes = fields.select("task_id").unique().join(pl.DataFrame({"field": [*NOTES]}), how="cross")
     cells = pl.concat([fields, notes]).with_columns(is_expected=pl.lit(value=True))
     rows = rows.filter(round=in_round).join(cells, on=_CELL, how="left")
@@ -140,7 +145,8 @@ def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int) -> De
         pattern=kinds.replace_strict({1: "same", 2: "partly", 3: "different"}, default="none", return_dtype=pl.String)
     )
 
-    answers, void_answers = _pick_answers(rows.filter(stage=2), rater_labels, patterns, in_round)
+    is_open = takes_values & ~pl.col("value").is_in(VERDICTS)
+    answers, void_answers = _pick_answers(rows.filter(stage=2), rater_labels, patterns, in_round, is_open)
     annotations = patterns.join(answers.select(*_CELL, answer="value"), on=_CELL, how="left")
     annotations = annotations.with_columns(_find_reason(in_round), round=pl.lit(in_round, pl.Int64)).with_columns(
         state=pl.col("reason").replace_strict(_STATES, default="deleted"),
@@ -159,12 +165,12 @@ def _find_reason(in_round: int) -> pl.Expr:
     reasons = {
         "too_few_raters": (pattern == "none") & is_first,
         _TO_RELABEL: (pattern == "none") | ((answer == AGAIN) & is_first),
+        "adjudicator": ~answer.is_in(VERDICTS),
         "unanimous": pattern == "same",
         "specious_twice": ((pattern == "different") & ~is_first) | (answer == AGAIN),
         _TO_ADJUDICATE: answer.is_null(),
         "all_different": (answer == DELETE) & (pattern == "different"),
         "adjudicator_deleted": answer == DELETE,
-        "adjudicator": answer.is_not_null(),
     }
     return choose_first(reasons).alias("reason")
 
@@ -191,17 +197,20 @@ def _pick_raters(rows: pl.DataFrame, fields: pl.DataFrame) -> tuple[pl.DataFrame
 
 
 def _pick_answers(
-    rows: pl.DataFrame, raters: pl.DataFrame, patterns: pl.DataFrame, in_round: int
+    rows: pl.DataFrame, raters: pl.DataFrame, patterns: pl.DataFrame, in_round: int, is_open: pl.Expr
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Pick the first answer to each field that has something to adjudicate, by a person who did not label the task."""
+    """Pick the first answer by a person who did not label the task to each field with something to adjudicate.
+
+    `is_open` is whether an answer counts where there is nothing to adjudicate, too.
+    """
     raters_of_task = raters.select(_PERSON).unique().with_columns(was_rater=pl.lit(value=True))
     rows = rows.join(raters_of_task, on=_PERSON, how="left")
     rows = rows.join(patterns.select(*_CELL, "pattern"), on=_CELL, how="left")
     pattern = pl.col("pattern")
     faults = {
         "adjudicator_was_rater": pl.col("was_rater"),
-        "nothing_to_adjudicate": (pattern == "same") | ((pattern == "different") & (in_round == 2)),
-        "three_values": (pattern == "different") & ~pl.col("value").is_in(VERDICTS),
+        "nothing_to_adjudicate": ~is_open & ((pattern == "same") | ((pattern == "different") & (in_round == 2))),
+        "three_values": ~is_open & (pattern == "different") & ~pl.col("value").is_in(VERDICTS),
         "too_few_raters": pattern == "none",
     }
     rows, void = _split(rows, choose_first(faults))

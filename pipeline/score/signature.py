@@ -47,6 +47,6 @@ def drop_earlier_scores(rows: "pl.DataFrame", metric: str, columns: Sequence[str
         return rows
     if "signature" in taken:
         signatures = filter(None, rows["signature"])  # of a row without a text: null, or empty in a file
-        if all(str(text).startswith(metric) for text in signatures):
+        if all(str(text).startswith((f"{metric}|", f"{metric}:")) for text in signatures):
             return rows.drop(taken)
     raise BadInput(f"column {taken[0]!r}: the scores have a column of this name; rename yours, or leave it out")

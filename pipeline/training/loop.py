@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from pipeline.errors import BadInput, refuse_damage
 from pipeline.io.atomic import replace_file
 from pipeline.models.encoder import IndexArray
-from pipeline.progress import iterate
+from pipeline.progress import iterate, track
 
 log = logging.getLogger(__name__)
 
@@ -187,17 +187,20 @@ def run(
     if state and state.exists():
         best, history = _resume(state, learner, training_id)
         log.info("training resumes after epoch %d", len(history))
-    for number in iterate(range(len(history) + 1, epochs + 1), "epochs"):
-        row = (number, *epoch(number))
-        values = zip(criterion.columns, row[1:], strict=True)
-        text = ", ".join(f"{name} {value:.4f}" for name, value in values if name != "count")
-        text += "" if criterion.chance is None else f", {criterion.best_by} by chance {criterion.chance:.4f}"
-        log.info("epoch %d of %d: %s", number, epochs, text)
-        if goodness(row) > max(map(goodness, history), default=-math.inf):
-            best = learner.weights()
-        history.append(row)
-        if state:
-            save_state(state, learner, best, history, training_id)
+    with track("updates") as on_update:
+        hook = learner.optimiser.register_step_post_hook(lambda *_: on_update(1))
+        for number in iterate(range(len(history) + 1, epochs + 1), "epochs"):
+            row = (number, *epoch(number))
+            values = zip(criterion.columns, row[1:], strict=True)
+            text = ", ".join(f"{name} {value:.4f}" for name, value in values if name != "count")
+            text += "" if criterion.chance is None else f", {criterion.best_by} by chance {criterion.chance:.4f}"
+            log.info("epoch %d of %d: %s", number, epochs, text)
+            if goodness(row) > max(map(goodness, history), default=-math.inf):
+                best = learner.weights()
+            history.append(row)
+            if state:
+                save_state(state, learner, best, history, training_id)
+        hook.remove()
     best_epoch = max(history, key=lambda row: (goodness(row), -row[0]))[0] if history else 0
     schema = {name: pl.Int64 if name in ("epoch", "count") else pl.Float64 for name in ("epoch", *criterion.columns)}
     return Outcome(best, int(best_epoch), pl.DataFrame(history, schema=schema, orient="row"))

@@ -33,6 +33,9 @@ def test_from_articles_to_correlations(run: Run, tables: Path) -> None:
     assert (training.code, "0.408" in training.out) == (0, True)  # H(6) / 6, the rank by chance
     counts = run("commenting", "generate", "--day", DAY, "--json").rows
     assert [row["system"] for row in counts] == ["ir_t", "human"]
+    run("commenting", "measure", "--day", DAY, "--preset", "s/max").check(
+        0, "nothing is weighted, and s/max had no effect"
+    )
     for kind in ("references", "candidates"):
         assert run("commenting", "rate", kind, "--rater", "anna", "--rater", "ben", "--day", DAY).code == 0
         grades = run("commenting", "ratings", kind, "--tool", "simulated", "--json").json
@@ -40,7 +43,8 @@ def test_from_articles_to_correlations(run: Run, tables: Path) -> None:
         assert {row["weights"] for row in grades["rows"]} == {"linear", "quadratic"}
     assert (tables / "labelling" / "quality_references" / "anna.xlsx").is_file()
     assert "w_meteor" in run("commenting", "measure", "--day", DAY).out
-    correlations = run("commenting", "correlate", "--day", DAY, "--json")
+    correlations = run("commenting", "correlate", "--day", DAY, "--json", "--spearman-brown")
+    assert "random divisions of the graders, seed 42, corrected by Spearman-Brown" in correlations.err
     assert {"meteor", "human"} <= {row["metric"] for row in correlations.rows}
     page = run("commenting", "page", "--day", DAY)
     assert "<svg" in Path(page.out.strip()).read_text(encoding="utf-8")

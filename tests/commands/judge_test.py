@@ -18,9 +18,9 @@ from tests.tasks.judging.judge_test import TEXTS, answer_a, write
 
 @pytest.fixture
 def lines(tmp_path: Path, home: Path) -> Path:
-    """A file of texts with a true value each."""
+    """A file of texts with a true value each, and a column of the user."""
     path = tmp_path / "lines.csv"
-    pl.DataFrame({"text": TEXTS, "context": [None] * len(TEXTS)}).write_csv(path)
+    pl.DataFrame({"id": range(len(TEXTS)), "text": TEXTS, "context": [None] * len(TEXTS)}).write_csv(path)
     return path
 
 
@@ -32,8 +32,14 @@ def test_a_service_judges_a_file(run: Run, lines: Path, tmp_path: Path, monkeypa
         result = run(*words).check()
         for part in ("24 of 24 texts judged by 240 requests", "en, first text chosen: 0.", "malformed: ", "240 calls"):
             assert part in result.err
-        columns = pl.read_csv(tmp_path / "judged.csv").columns
-        assert columns == ["text", "context", "implicitness_judged", "low", "high", "answers", "signature"]
+        judged = pl.read_csv(tmp_path / "judged.csv")
+        assert judged.columns == ["id", "text", "context", "implicitness_judged", "low", "high", "answers", "signature"]
+        assert judged["id"].to_list() == [*range(24)]
+        again = run(*words[:1], tmp_path / "judged.csv", *words[2:-1], tmp_path / "again.csv", "--cache-only").check()
+        assert "ignored columns" not in again.err
+        assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "judged.csv").read_bytes()
+        judged.drop("signature").write_csv(own := tmp_path / "own.csv")
+        run(*words[:1], own, *words[2:]).check(2, "column 'implicitness_judged': the scores have a column of this name")
         cached = run(*words[:-2], "--cache-only", "--json")
         assert json.loads(cached.out.splitlines()[0])["text"] == TEXTS[0]
         fields = json.loads(cached.err.splitlines()[-2])["judge"]

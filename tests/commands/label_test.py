@@ -99,6 +99,22 @@ def test_agreement_of_a_file(run: Run, home: Path, tmp_path: Path) -> None:
     assert not home.exists()
 
 
+@pytest.mark.parametrize(
+    ("labels", "answer", "tae"),  # CSD-19 and CSD-20 of spec: records (1, 1, 1 | -1), (1, 0, -1 | 1) and (1, 1, -1 | 1)
+    [("1 1 1", "-1", 0.1015), ("1 0 -1", "1", 0.1483), ("1 1 -1", "1", 0.3461), ("1 1 1", "again", 1.0)],
+)
+def test_the_answer_in_a_file_is_the_final_label(
+    run: Run, tmp_path: Path, labels: str, answer: str, tae: float
+) -> None:
+    """Of a file with one field, an adjudicator's value is the final label whatever the three said; `again` is none."""
+    cells = [(f"r{n}", value, 1) for n, value in enumerate(labels.split())] + [("dora", answer, 2)]
+    path = tmp_path / "labels.csv"
+    lines = [f"t{task},{rater},subtext,{value},{stage}" for task in range(2) for rater, value, stage in cells]
+    path.write_text("\n".join(["task_id,rater_id,field,value,stage", *lines]), encoding="utf-8")
+    row = run_json(run, "agreement", path)[0]
+    assert (row["field"], row["n_four"], row["tae"]) == ("subtext", 2, pytest.approx(tae, abs=5e-5))
+
+
 def test_agreement_of_any_file(run: Run, home: Path, tmp_path: Path) -> None:
     """One field by three raters, and own columns and values of five, are measured; what waits is no agreement."""
     path = tmp_path / "labels.csv"

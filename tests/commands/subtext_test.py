@@ -26,9 +26,11 @@ def test_train_evaluate_score(run: Run, labelled_file: Path, tmp_path: Path) -> 
     assert (
         run("evaluate", "subtext", "--data", labelled_file, "--model", model, "--json").json["rows"] == output["rows"]
     )
-    out = tmp_path / "s.parquet"
+    out, comments = tmp_path / "s.parquet", pl.read_csv(labelled_file)
     assert run("score", "subtext", labelled_file, "--model", model, "-o", out).code == 0
-    assert pl.read_parquet(out)["subtext"].is_between(0, 1).all()
+    scored = pl.read_parquet(out)
+    assert scored["subtext"].is_between(0, 1).all()
+    assert scored.columns == [*comments.columns, "subtext", "signature"]
 
 
 @pytest.mark.parametrize(
@@ -72,9 +74,12 @@ def test_a_fitted_model_recovers(run: Run, notes: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     result = run("train", "recovery", notes, "-o", model, "--epochs", "1", "--json").check()
     assert result.json["epoch"] == 1
-    out = tmp_path / "told.csv"
-    assert run("recover", notes, "--model", model, "-o", out).code == 0
-    assert pl.read_csv(out).height == 10
+    out, comments = tmp_path / "told.csv", tmp_path / "comments.csv"
+    pl.read_csv(notes).rename({"meaning": "note", "text": "comment"}).write_csv(comments)
+    assert run("recover", comments, "--model", model, "-o", out).code == 0
+    assert pl.read_csv(out).columns == ["comment", "context", "note", "plain", "meaning", "reason"]
+    assert pl.read_csv(out)["note"].to_list() == pl.read_csv(notes)["meaning"].to_list()
+    run("recover", notes, "--model", model, "-o", out).check(2, "column 'meaning': the scores have a column")
     output = run("evaluate", "recovery", "--references", notes, "--model", model, "--json").json
     assert 0 <= output["rouge_l"] <= 1
     assert [row["by"] for row in output["rows"]] == ["answers", "text", "context", "other_meaning"]

@@ -211,6 +211,7 @@ def test_choices_on_the_form_are_those_there_are(bag: Any) -> None:
     """The forms offer what the library has, so that Airflow refuses any other before a run; ImpScore's own first."""
     from pipeline.metrics.ndd.distance import DIVERGENCES, Weights
     from pipeline.metrics.ndd.weights import WEIGHTS
+    from pipeline.score.compress.search import SPANS
     from pipeline.tasks.commenting import commenters
     from pipeline.tasks.ndd import systems
     from pipeline.tasks.recam import readers
@@ -220,8 +221,8 @@ def test_choices_on_the_form_are_those_there_are(bag: Any) -> None:
     choices = {
         ("impscore", "profile"): PROFILES, ("ndd", "systems"): systems.SYSTEMS, ("ndd", "weights"): WEIGHTS,
         ("ndd", "divergence"): [None, *DIVERGENCES], ("ndd", "pair_weights"): get_args(Weights),
-        ("commenting", "systems"): commenters.SYSTEMS, ("recam", "profile"): readers.list_modules(),
-        ("recam", "senses"): MEASURES,
+        ("ndd", "spans"): SPANS, ("commenting", "systems"): commenters.SYSTEMS,
+        ("recam", "profile"): readers.list_modules(), ("recam", "senses"): MEASURES,
     }  # fmt: skip
     for (dag_id, name), values in choices.items():
         schema = bag.dags[dag_id].params.get_param(name).schema

@@ -12,6 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline import progress
 from pipeline.errors import BadInput
 from pipeline.training import loop
 from pipeline.training.loop import ACCURACY, LOSSES, Criterion, Outcome, hash_facts, run, shuffle_batches
@@ -49,6 +50,15 @@ def train(
 def equal(outcome: Outcome, other_outcome: Outcome) -> bool:
     same = all(torch.equal(value, other_outcome.weights[name]) for name, value in outcome.weights.items())
     return same and outcome.best_epoch == other_outcome.best_epoch and outcome.history.equals(other_outcome.history)
+
+
+def test_updates_are_counted(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Within a long epoch the number of optimiser steps shows that the training goes on."""
+    monkeypatch.setattr(progress, "_display", progress.show_lines)
+    monkeypatch.setattr(progress, "INTERVAL", -1.0)  # a line after each
+    with caplog.at_level(logging.INFO, logger="pipeline"):
+        train(ACCURACY, [0.2, 0.9])
+    assert [line.split(",")[0] for line in caplog.messages if "updates" in line] == ["updates: 1", "updates: 2"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import polars as pl
 from typer import Argument, Option, echo
@@ -49,6 +49,7 @@ Weighting = Annotated[
 PairWeights = Annotated[
     str, Option("--weights", help="mean, sum, or distance (μ^distance to what differs, or to the context).")
 ]
+SpanRange = Annotated[Literal["paper", "released"], Option(help="released: none of L_max words or with the last word.")]
 Syntax = Annotated[
     Path | None, Option(help="CoNLL-U file with trees of the sentences; only whole subtrees are dropped then.")
 ]
@@ -131,11 +132,12 @@ def compress(
     nu: Annotated[float, Option(help="Below 1 later words are dropped more easily.")] = 1.0,
     divergence: Kind = "kl",
     weights: Weighting = "balanced",
+    spans: SpanRange = "paper",
     system: Annotated[
         str | None, Option(help="ndd, fast_ndd, ppl_deleter, cosine or bertscore; with _sc only whole subtrees go.")
     ] = None,
     syntax: Syntax = None,
-    rounds: Annotated[bool, Option("--rounds", help="Show what is left after each round.")] = False,
+    rounds: Annotated[bool, Option("--rounds", help="Show the text after each round, and what it dropped.")] = False,
     text_column: Texts = None,
     out: TableFile = None,
     model: Masked = None,
@@ -144,14 +146,15 @@ def compress(
 ) -> None:
     """Drop the words whose loss changes least what is expected of the others.
 
-    A file comes back with `compressed`, `ratio` and `signature`; with --rounds also with `after`, a text a round.
+    A file comes back with `compressed`, `ratio` and `signature`; with --rounds also with `after`, a text a round, and
+    `dropped`: each span with its round, words, their places in the text from 0, and cost.
 
     Examples: `undertone ndd compress "The old shop, which nobody liked, is shut." --ratio 0.5 --rounds`;
     `undertone ndd compress articles.csv -c body --ratio 0.44 -o short.csv -m bert-base-cased@<commit>`
     """
     method = systems.Method(
         system=system or (systems.DEFAULT_SYNTAX_SYSTEM if syntax else systems.DEFAULT_SYSTEM),
-        search=Search(ratio=ratio, threshold=threshold, longest=max_span, rounds=max_rounds),
+        search=Search(ratio=ratio, threshold=threshold, longest=max_span, rounds=max_rounds, spans=spans),
         distance=systems.DistanceOptions(divergence=divergence, weighting=weights, nu=nu),  # type: ignore[arg-type]
     )
     is_default = replace(method.distance, nu=1.0) == systems.DistanceOptions()
@@ -162,9 +165,12 @@ def compress(
         has_lists = as_json or (out is not None and out.suffix in {".jsonl", ".parquet"})
         chunks = _compress_file(Path(what), text_column, encoding, compress_rows)
         if not rounds:
-            chunks = (chunk.drop("after") for chunk in chunks)
+            chunks = (chunk.drop("after", "dropped") for chunk in chunks)
         elif not has_lists:
-            chunks = (chunk.with_columns(pl.col("after").list.join(" | ")) for chunk in chunks)
+            span = pl.element().struct
+            span_text = pl.format("{}: {} ({})", *(span.field(name) for name in ("round", "words", "cost")))
+            texts = (pl.col("after"), pl.col("dropped").list.eval(span_text))
+            chunks = (chunk.with_columns(column.list.join(" | ") for column in texts) for chunk in chunks)
         files.write_frames(chunks, out, as_json=as_json)
         return
     if out or text_column or _looks_like_a_file(what):
@@ -178,6 +184,8 @@ def compress(
         return
     if rounds:
         console.table(pl.DataFrame({"round": range(1, len(result["after"][0]) + 1), "text": result["after"][0]}))
+        dropped = pl.DataFrame(result["dropped"][0].to_list(), systems.DROPPED)
+        console.table(dropped.with_columns(pl.col("places").cast(pl.List(pl.String)).list.join(" ")), "\nDropped")
     echo(result["compressed"][0])
 
 

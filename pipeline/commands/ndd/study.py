@@ -8,7 +8,7 @@ from typer import Argument, Option, echo
 
 from pipeline import warehouse
 from pipeline.commands.label import Folder, Raters
-from pipeline.commands.ndd.distance import Kind, Masked, PairWeights, Syntax, Weighting, warn_of_counts
+from pipeline.commands.ndd.distance import Kind, Masked, PairWeights, SpanRange, Syntax, Weighting, warn_of_counts
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, this_run
 from pipeline.errors import BadInput
@@ -33,6 +33,7 @@ def compress_data(
     ratio: Annotated[float | None, Option(help="Share of the words to keep; that of people by default.")] = None,
     divergence: Kind = "kl",
     weights: Weighting = "balanced",
+    spans: SpanRange = "paper",
     thresholds: Annotated[bool, Option("--thresholds", help="Table 6 as well: Fast NDD without a ratio.")] = False,
     syntax: Syntax = None,
     model: Masked = None,
@@ -52,7 +53,7 @@ def compress_data(
     warehouse.create()
     path, trees = (str(file) if file else None for file in (data, syntax))
     params: dict[str, Any] = {"source": source, "data": path, "format": data_format, "split": split, "syntax": trees}
-    params |= {"ratio": ratio, "divergence": divergence, "weights": weights, "model": model}
+    params |= {"ratio": ratio, "divergence": divergence, "weights": weights, "spans": spans, "model": model}
     params["systems"] = system or list(systems.SYSTEMS)
     compressions.check_params(params)
     job = compressions.make_job(params, day, model)

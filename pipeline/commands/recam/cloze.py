@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import polars as pl
 from typer import Argument, Option, echo
 
 from pipeline import warehouse
@@ -76,15 +77,20 @@ def build_items(
 
 
 def stats(
-    file: Annotated[Path | None, Argument(help="Items in the official format; by default the tables'.")] = None,
+    paths: Annotated[
+        list[Path] | None,
+        Argument(help="Items in the official format; by default the tables'; several have a row each."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Count items, their lengths and words; of the tables also what each filter took out.
 
-    Examples: `undertone cloze stats Task_1_dev.jsonl`; `undertone cloze stats`
+    Examples: `undertone cloze stats Task_1_dev.jsonl Task_2_dev.jsonl`; `undertone cloze stats`
     """
-    if file:
-        console.show(cloze.compute_statistics(cloze.read(file).items), as_json)
+    if paths:
+        tables = [cloze.compute_statistics(cloze.read(path).items) for path in paths]
+        rows = [{"file": str(path), **dict(table.iter_rows())} for path, table in zip(paths, tables, strict=True)]
+        console.show(pl.DataFrame(rows) if len(paths) > 1 else tables[0], as_json)
         return
     counts = options.count_items()
     funnel = warehouse.query(

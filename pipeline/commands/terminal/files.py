@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
 
@@ -22,16 +22,18 @@ if TYPE_CHECKING:
 WRITES = (".csv", ".jsonl", ".parquet", ".tsv", ".txt")
 
 
-def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.DataFrame, str]]:
-    """Yield chunks of a file with the name of their text column: `column`, else `text`, else the only column."""
+def texts(
+    path: Path, column: str | None, encoding: str, names: Sequence[str] = ("text",)
+) -> Iterator[tuple[pl.DataFrame, str]]:
+    """Yield chunks of a file with the name of its texts: `column`, else one of `names`, else the only column."""
     for chunk in read_chunks(path, encoding, limits=Limits(*settings.import_limits())):
         try:
             frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
         except pl.exceptions.PolarsError as error:
             raise BadInput(f"{path}: a field is of another type in some rows: {error}") from error
-        name = column or (frame.columns[0] if frame.width == 1 and "text" not in frame.columns else "text")
+        name = column or _find_column(frame, names) or (frame.columns[0] if frame.width == 1 else names[0])
         if name not in frame.columns:
-            column_text = repr(name) if column else "`text`"
+            column_text = repr(name) if column else " or ".join(f"`{name}`" for name in names)
             raise BadInput(
                 f"{path}: no column {column_text}; there are {', '.join(frame.columns)}; name one with --text-column"
             )
@@ -41,6 +43,21 @@ def texts(path: Path, column: str | None, encoding: str) -> Iterator[tuple[pl.Da
         if frame.schema[name] != pl.String:
             raise BadInput(f"{path}, column {name!r}: expected text, found {frame.schema[name]}")
         yield frame, name
+
+
+def _find_column(frame: pl.DataFrame, names: Iterable[str]) -> str | None:
+    return next((column for name in names for column in frame.columns if column.strip().lower() == name), None)
+
+
+def read_comments(path: Path, column: str | None, limit: int | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read a file of comments: all its columns, and `text` with `context`, which is null where there is none."""
+    chunks = [*texts(path, column, "utf-8-sig", ("text", "comment"))]
+    if not chunks:
+        raise BadInput(f"{path}: the file holds no rows")
+    table = pl.concat([frame for frame, _ in chunks], how="diagonal_relaxed")[:limit]
+    column = _find_column(table, ["context"])
+    context = pl.col(column).cast(pl.String) if column else pl.lit(None, pl.String)
+    return table, table.select(text=chunks[0][1], context=context.str.strip_chars().replace("", None))
 
 
 def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam import targets
 from pipeline.examples.recam.targets import Filter, Pair, Rule
 from pipeline.io.hashes import hash_number, hash_text
+from pipeline.progress import track
 from pipeline.text.tagging import Analyzer
 
 SUBTASKS = ("imperceptibility", "nonspecificity")
@@ -29,14 +30,16 @@ def find_targets(
     articles: pl.DataFrame, analyse: Analyzer, rules: Mapping[str, Rule], filters: Sequence[Filter]
 ) -> Iterator[pl.DataFrame]:
     """Judge every token of the summaries, by the rule of each subtask: a frame for each `CHUNK` articles."""
-    for part in articles.iter_slices(CHUNK):
-        rows = part.select("thread_id", "summary", "text").iter_rows()
-        pairs = [Pair(name, analyse(summary), analyse(text)) for name, summary, text in rows]
-        yield pl.concat(  # rule by rule for one pair: what a filter keeps of the last pair serves both
-            targets.judge_tokens(pair, rule, filters).with_columns(subtask=pl.lit(subtask))
-            for pair in pairs
-            for subtask, rule in rules.items()
-        )
+    with track("articles", articles.height) as on_progress:
+        for part in articles.iter_slices(CHUNK):
+            rows = part.select("thread_id", "summary", "text").iter_rows()
+            pairs = [Pair(name, analyse(summary), analyse(text)) for name, summary, text in rows]
+            yield pl.concat(  # rule by rule for one pair: what a filter keeps of the last pair serves both
+                targets.judge_tokens(pair, rule, filters).with_columns(subtask=pl.lit(subtask))
+                for pair in pairs
+                for subtask, rule in rules.items()
+            )
+            on_progress(part.height)
 
 
 def list_untargeted(articles: pl.DataFrame, tokens: pl.DataFrame, subtasks: Sequence[str] = SUBTASKS) -> pl.DataFrame:

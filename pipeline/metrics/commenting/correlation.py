@@ -50,10 +50,14 @@ class Correlation(NamedTuple):
 
 
 class SplitHalf(NamedTuple):
-    """Correlation of one half of the raters with the other, the mean over draws."""
+    """Correlation of one half of the raters with the other: the mean over draws, and the bounds of 95 % of them."""
 
     spearman: float | None
+    spearman_low: float | None
+    spearman_high: float | None
     pearson: float | None
+    pearson_low: float | None
+    pearson_high: float | None
     n: int  # items with two grades or more
     dropped: int  # items with one
 
@@ -99,9 +103,11 @@ def split_half(ratings: pl.DataFrame, *, draws: int = DRAWS) -> SplitHalf:
     regraded = rows.sort("item_id", "rater_id").filter(~is_single)
     sizes = regraded.group_by("item_id", maintain_order=True).len()["len"].cast(pl.Int64).to_numpy()
     coefficients = _correlate_halves(regraded["grade"].to_numpy(), sizes, draws)
-    defined = [column[np.isfinite(column)] for column in coefficients.T]
-    spearman, pearson = (float(column.mean()) if len(column) else None for column in defined)
-    return SplitHalf(spearman, pearson, len(sizes), rows.height - regraded.height)
+    numbers: list[float | None] = []
+    for column in coefficients.T:
+        defined = column[np.isfinite(column)]
+        numbers += [float(defined.mean()), *bounds(defined)] if len(defined) else [None] * 3
+    return SplitHalf._make([*numbers, len(sizes), rows.height - regraded.height])
 
 
 def normalise_scores(scores: Numbers, grades: Numbers) -> Floats:

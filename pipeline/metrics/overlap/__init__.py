@@ -17,6 +17,7 @@ is an option, and the signature of every score names it:
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from inspect import signature
 from typing import Any
 
 from pipeline.metrics.overlap import bleu, cider, meteor, rouge
@@ -44,7 +45,7 @@ def build_metrics(
     """Build metrics by names of METRICS, with options of their constructors by the name of the metric.
 
     The CIDErs need `references`, as `count_documents` accepts them, or the `frequencies` of their documents. ValueError
-    for an unknown name, options of a metric that is not asked for, a CIDEr without documents, or as of the
+    for an unknown name or option, options of a metric that is not asked for, a CIDEr without documents, or as of the
     constructors. BadInput as of `count_documents`.
     """
     metric_options = options or {}
@@ -57,4 +58,16 @@ def build_metrics(
             raise ValueError("CIDEr needs references or document frequencies")
         frequencies = count_documents(references)
     arguments = {name: (frequencies,) if name.startswith("cider") else () for name in names}
-    return [METRICS[name](*arguments[name], **metric_options.get(name, {})) for name in names]
+    return [_build_metric(name, arguments[name], metric_options.get(name, {})) for name in names]
+
+
+def _build_metric(name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Metric:
+    try:
+        return METRICS[name](*arguments, **options)
+    except TypeError as error:  # an unknown option, or a value of another type
+        parameters = [*signature(METRICS[name]).parameters.values()][len(arguments) :]
+        expected, given = (
+            ", ".join(f"{key}={value}" for key, value in pairs.items())
+            for pairs in ({parameter.name: parameter.default for parameter in parameters}, options)
+        )
+        raise ValueError(f"{name}: found {given}; expected values for some of {expected} (the defaults)") from error

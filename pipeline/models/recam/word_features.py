@@ -35,7 +35,9 @@ class Features(NamedTuple):
     is_known: npt.NDArray[np.bool_]
 
 
-def make_features(words: Sequence[str], source: Source) -> Features:
+def make_features(
+    words: Sequence[str], source: Source, on_progress: Callable[[int], None] = lambda _: None
+) -> Features:
     """Make the features of words, as they are spelt; BadInput if the encoder has no word pieces.
 
     Of an encoder: the embedding of the word as a sentence, and the mean of its pieces' input embeddings beside it. A
@@ -46,7 +48,7 @@ def make_features(words: Sequence[str], source: Source) -> Features:
         return _look_up(words, source, {word: row for row, word in enumerate(source.words)})
     if source.module is None:
         raise BadInput(f"the encoder {source.name!r} has no word pieces; give a transformer or word vectors")
-    sentences, (pieces, is_known) = encode(source, words), _average_pieces(words, source)
+    sentences, (pieces, is_known) = encode(source, words, on_progress), _average_pieces(words, source)
     vectors = np.concatenate([sentences, pieces], axis=1)
     vectors[~is_known] = 0
     return Features(vectors, is_known)

@@ -21,6 +21,7 @@ from pipeline.text import trees
 LONGEST, LONGEST_SUBTREE = 5, 9  # words of a span, L_max, without and with trees (section 4.2; NDD-17)
 THRESHOLD = 1.0  # what a span may cost, N_max (section 4.2)
 ROUNDS = 5
+SPANS = ("paper", "released")
 
 Tree = Sequence[int]
 """Heads of a sentence's words, from 0; -1 at the root."""
@@ -34,7 +35,15 @@ class Search:
     threshold: float = THRESHOLD
     rounds: int = ROUNDS  # at most; a search for a ratio has no limit
     ratio: float | None = None  # share of the words that is to be kept; then threshold and rounds are not used
-    is_released: bool = False  # the released code's range of spans, and its way with those that overlap
+    spans: str = SPANS[0]  # released: that code's range of spans, and its way with those that overlap
+
+
+class Dropped(NamedTuple):
+    """A span that was dropped."""
+
+    round: int
+    places: list[int]  # of its words in the sentence, from 0
+    cost: float
 
 
 class Compression(NamedTuple):
@@ -42,6 +51,8 @@ class Compression(NamedTuple):
 
     rounds: IndexArray
     """The round in which each word was dropped, 0 where it stays: [n]."""
+    dropped: list[Dropped]
+    """The spans that were dropped, by round and place."""
 
     @property
     def is_kept(self) -> Mask:
@@ -98,13 +109,13 @@ def compress(
     on_progress(len(states) - len(active))
     while active and (search.ratio is not None or round_number < search.rounds):
         round_number += 1
-        candidates = [_list_candidates(state, longest, search.is_released) for state in active]
+        candidates = [_list_candidates(state, longest, search.spans) for state in active]
         costs = scorer([[state.words[place] for place in state.places] for state in active], candidates)
         changed = []
         for state, spans, span_costs in zip(active, candidates, costs, strict=True):
-            spans_to_drop = _choose_spans(state, spans, span_costs, search)
-            if len(spans_to_drop):
-                _drop_spans(state, spans_to_drop, round_number)
+            is_chosen = _choose_spans(state, spans, span_costs, search)
+            if is_chosen.any():
+                _drop_spans(state, spans[is_chosen], span_costs[is_chosen], round_number)
                 changed.append(state)
         active_count, active = len(active), [state for state in changed if state.excess > 0]
         on_progress(active_count - len(active))
@@ -118,40 +129,44 @@ def _check_search(search: Search) -> None:
         raise ValueError(f"rounds and longest should be at least 1, not {search.rounds} and {search.longest}")
     if not np.isfinite(search.threshold):
         raise ValueError(f"threshold should be a number, not {search.threshold}")
+    if search.spans not in SPANS:
+        raise ValueError(f"spans should be {' or '.join(SPANS)}, not {search.spans!r}")
 
 
 def _start(words: Sentence, tree: Tree | None, search: Search) -> _State:
     length = len(words)
     minimum = min(length, 1 if search.ratio is None else max(1, round(search.ratio * length)))
     limit = search.threshold if search.ratio is None else 0.0
-    return _State(words, np.arange(length), tree, minimum, limit, Compression(np.zeros(length, np.int64)))
+    return _State(words, np.arange(length), tree, minimum, limit, Compression(np.zeros(length, np.int64), []))
 
 
-def _list_candidates(state: _State, longest: int, is_released: bool) -> IndexArray:
+def _list_candidates(state: _State, longest: int, way: str) -> IndexArray:
     """List the spans that may be dropped and leave enough words."""
     spans = (
-        finding.list_spans(len(state.places), longest, is_released=is_released)
+        finding.list_spans(len(state.places), longest, is_released=way == "released")
         if state.heads is None
         else trees.find_subtrees(state.heads)
     )
     return spans[spans[:, 1] - spans[:, 0] <= min(longest, state.excess)]
 
 
-def _choose_spans(state: _State, spans: IndexArray, costs: Floats, search: Search) -> IndexArray:
-    """Choose the spans to drop; with a ratio, raise the limit where nothing is cheap enough."""
+def _choose_spans(state: _State, spans: IndexArray, costs: Floats, search: Search) -> Mask:
+    """Mark the spans to drop, [s]; with a ratio, raise the limit where nothing is cheap enough."""
     if not len(spans):
-        return spans
+        return np.zeros(0, bool)
     if search.ratio is not None and costs.min() > state.limit:
         state.limit = max(2 * state.limit, float(costs.min()))
     is_chosen = costs <= state.limit
-    is_chosen[is_chosen] = finding.select_disjoint(spans[is_chosen], costs[is_chosen], is_released=search.is_released)
-    return spans[finding.select_affordable(spans, costs, is_chosen, state.excess)]
+    is_released = search.spans == "released"
+    is_chosen[is_chosen] = finding.select_disjoint(spans[is_chosen], costs[is_chosen], is_released=is_released)
+    return finding.select_affordable(spans, costs, is_chosen, state.excess)
 
 
-def _drop_spans(state: _State, spans: IndexArray, round_number: int) -> None:
+def _drop_spans(state: _State, spans: IndexArray, costs: Floats, round_number: int) -> None:
     is_kept = np.ones(len(state.places), bool)
-    for start, end in spans.tolist():
+    for (start, end), cost in zip(spans.tolist(), costs.tolist(), strict=True):
         is_kept[start:end] = False
+        state.compression.dropped.append(Dropped(round_number, state.places[start:end].tolist(), cost))
     state.compression.rounds[state.places[~is_kept]] = round_number
     state.places = state.places[is_kept]
     if state.heads is not None:

@@ -42,12 +42,16 @@ SCHEMA = {
 }  # fmt: skip
 
 
-def read_judged(path: Path, column: str = COLUMN) -> pl.DataFrame:
+def read_judged(path: Path, column: str = COLUMN, text_column: str | None = None) -> pl.DataFrame:
     """Read the judged texts of a file: text, value, lang, split; rows without a value are left out.
 
     Texts with the same `thread_id`, where there is that column, are in one split.
     """
-    rows = read_table([path], {"text": ("text",)}, {"value": (column,), "thread": ("thread_id",)})
+    rows = read_table(
+        [path],
+        {"text": (text_column,) if text_column else ("text", "comment")},
+        {"value": (column,), "thread": ("thread_id",)},
+    )
     if rows["value"].null_count() == rows.height:
         raise BadInput(f"{path}: expected the column {column!r} of `undertone judge`; name another by --column")
     rows = parse_numbers(rows, "value", name=column)

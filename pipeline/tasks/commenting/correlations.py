@@ -18,7 +18,7 @@ from pipeline.tasks.commenting.overlap import NAMES, format_name
 from pipeline.tasks.record import runs
 from pipeline.tasks.studies.rows import DECIMALS, build_frame, build_rows
 
-STUDY = "correlation"
+STUDY, HUMAN = "correlation", "human"
 MIN_ARTICLES = 10  # for an interval over them
 COEFFICIENTS = ("spearman", "pearson")
 _DIFFERENCE = ("difference", "difference_low", "difference_high")
@@ -77,7 +77,7 @@ def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.D
     Ratings of `read_ratings` add rows of the metric `human`, one half of the raters with the other (AAC-27). Returns
     metric, is_weighted, coefficient, value, low, high, p, n; and for weighted metrics how much higher they correlate
     than the plain ones: difference, difference_low, difference_high. With fewer than `MIN_ARTICLES` articles there are
-    no intervals.
+    no intervals but that of `human`, which is over the divisions of the raters.
     """
     scores = judged.with_columns(pl.struct("metric", "is_weighted").alias("key"), format_name())
     keys = dict(scores.select("metric", "key").unique().iter_rows())
@@ -97,14 +97,21 @@ def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.D
             numbers |= {column: difference.get(name) for column, name in zip(_DIFFERENCE, names, strict=True)}
             rows.append({**key, "coefficient": coefficient, **numbers, "p": row[f"{coefficient}_p"], "n": row["n"]})
     if ratings is not None and ratings.height:
-        halves = correlation.split_half(ratings)
-        human = {"metric": "human", "is_weighted": False, "n": halves.n}
-        rows += [{**human, "coefficient": name, "value": getattr(halves, name)} for name in COEFFICIENTS]
+        halves = correlation.split_half(ratings)._asdict()
+        for name in COEFFICIENTS:
+            numbers = {"value": halves[name], "low": halves[f"{name}_low"], "high": halves[f"{name}_high"]}
+            rows.append({"metric": HUMAN, "is_weighted": False, "n": halves["n"], "coefficient": name, **numbers})
     correlations = pl.DataFrame(rows, schema=CORRELATED, orient="row")
     if judged["group"].n_unique() >= MIN_ARTICLES:
         return correlations
     bounds = [name for name in CORRELATED if name.endswith(("low", "high"))]
-    return correlations.with_columns(pl.lit(None, pl.Float64).alias(name) for name in bounds)
+    return correlations.with_columns(pl.when(metric=HUMAN).then(name).alias(name) for name in bounds)
+
+
+def correct_halves(correlations: pl.DataFrame) -> pl.DataFrame:
+    """Correct the row `human` from half the raters to all, by Spearman and Brown's 2r / (1 + r) (AAC-27)."""
+    value = pl.col(_NUMBERS)
+    return correlations.with_columns(pl.when(metric=HUMAN).then(value * 2 / (value + 1)).otherwise(value))
 
 
 def write_correlations(day: str, run_id: str = "cli") -> pl.DataFrame:

@@ -130,7 +130,7 @@ def _build_file_metrics(
     rows = partial(_read_references, files.documents or files.references, cut)
     try:
         return build_metrics(names, rows, options)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise BadInput(f"options of metrics: {error}") from error
 
 
@@ -285,8 +285,16 @@ def average_by_system() -> pl.DataFrame:
 
 def format_table_7(rows: pl.DataFrame) -> pl.DataFrame:
     """Format `average_by_system` for display: a row for each metric, a column for each commenter."""
-    return rows.select(format_name(), "system", pl.col("value").round(4)).pivot(
-        "system", index="metric", values="value"
+    return format_numbers(rows.select(format_name(), "system", "value")).pivot("system", index="metric", values="value")
+
+
+def format_numbers(rows: pl.DataFrame) -> pl.DataFrame:
+    """Format the scores for display: three digits after the point, three significant ones of what is small."""
+    number = pl.col(pl.Float64)
+    return rows.with_columns(
+        number.map_elements(
+            lambda value: f"{value:.3{'f' if not value or abs(value) >= 0.1 else 'g'}}", return_dtype=pl.String
+        )
     )
 
 

@@ -41,6 +41,12 @@ class Plan(NamedTuple):
         """The metric of the values in `scores`."""
         return f"{self.rubric}_judged"
 
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are added to rows."""
+        labels = [*judging.get_rubric(self.rubric).fields][1:] if self.mode == SCALE else []
+        return [self.metric, *[name for name in SCHEMA if name not in ("item", "value")], *labels]
+
 
 @dataclass
 class Session:

@@ -278,7 +278,8 @@ def measure_file_agreement(path: Path, reading: rating_files.Reading | None = No
     """Measure the agreement of labels in a file, of any tasks.
 
     A file of CSD's form with an adjudicator's answers, or with all eight fields by three raters, has the measures of
-    `measure_agreement`; any other file, and one with a `reading`, those of `metrics.labelling.ratings`.
+    `measure_agreement`; any other file, and one with a `reading`, those of `metrics.labelling.ratings`. A value of
+    the adjudicator counts where the raters agree, too: the formulas compare first and second labels (CSD-18 to CSD-20).
     """
     from pipeline.metrics.labelling import ratings
 
@@ -289,8 +290,10 @@ def measure_file_agreement(path: Path, reading: rating_files.Reading | None = No
         rows = label_files.read(path, None)
     except BadInput as why:
         raise BadInput(f"{why}\nFor other values than those of CSD give their --level.") from why
-    decisions = stages.decide(rows["task_id"], rows)
-    if rows.filter(stage=2).height or not decisions.dropped.height:
+    has_answers = rows.filter(stage=2).height > 0
+    fields = [name for name in schema.FIELDS if not has_answers or name in set(rows["field"])]
+    decisions = stages.decide(rows["task_id"], rows, fields, takes_values=True)
+    if has_answers or not decisions.dropped.height:
         runs.report_dropped("agreement", decisions.dropped, str(path))
         return measure_agreement(decisions)
     first = rows.filter(pl.col("field").is_in(list(schema.FIELDS)), round=1)

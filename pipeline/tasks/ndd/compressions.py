@@ -47,12 +47,13 @@ class Job:
     ref: str | None = None  # the model; see `masked_lm.load_model`
     syntax: str | None = None  # CoNLL-U file with trees; by default the sample's own, else stanza's parser
     ratio: float | None = None  # share of the words to keep; by default that of people
+    spans: str = "paper"  # of `search.SPANS`
     distance: systems.DistanceOptions = field(default_factory=systems.DistanceOptions)
 
 
 def make_job(params: Mapping[str, Any], day: str, ref: str | None) -> Job:
     """Make a job of the parameters that the DAG and the command have."""
-    names = ("source", "data", "format", "split", "syntax", "ratio")
+    names = ("source", "data", "format", "split", "syntax", "ratio", "spans")
     options = {"divergence": params["divergence"], "weighting": params["weights"]}
     distance = systems.DistanceOptions(**{name: value for name, value in options.items() if value})
     return Job(day=day, ref=ref, distance=distance, **{name: params[name] for name in names})
@@ -133,7 +134,7 @@ def compress_items(rows: pl.DataFrame, system: str, job: Job, on_progress: OnPro
                 continue
             words = sentences["words"].to_list()
             kept_ratio = round(sum(map(sum, sentences["kept"])) / sum(map(len, words)), 4)
-            search = Search(ratio=kept_ratio if job.ratio is None else job.ratio)
+            search = Search(ratio=kept_ratio if job.ratio is None else job.ratio, spans=job.spans)
             method = systems.Method(system=system, search=search, distance=job.distance)
             answers = systems.compress_sentences(words, method, lm, heads, on_progress)
             rounds, signature = [answer.rounds.tolist() for answer in answers], method.format_signature(lm)
@@ -283,12 +284,12 @@ def try_thresholds(rows: pl.DataFrame, job: Job, on_progress: OnProgress = lambd
     for lang, part in systems.split_languages(rows):
         lm = masked_lm.load_model(job.ref, systems.choose_model_lang(lang), job.day)
         for threshold, longest in GRID:
-            search = Search(threshold=threshold, longest=longest)
+            search = Search(threshold=threshold, longest=longest, spans=job.spans)
             method = systems.Method(system="fast_ndd", search=search, distance=job.distance)
             answers = systems.compress_sentences(part["words"].to_list(), method, lm, on_progress=on_progress)
             numbers = measures.evaluate([answer.is_kept.tolist() for answer in answers], part)
             setting = {"system": method.system, "threshold": threshold, "longest": longest}
-            setting["model"] = job.distance.format_signature(lm)
+            setting["model"] = job.distance.format_signature(lm) + f"|spans:{job.spans}" * (job.spans != "paper")
             subset = f"{job.source}:{lang}:thresholds"
             rows_of_studies += study_rows.build_rows("compression", job.day, subset, setting, numbers)
     return study_rows.build_frame(rows_of_studies)

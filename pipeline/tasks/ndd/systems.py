@@ -38,6 +38,7 @@ STATE_SCORERS = ("cosine", "bertscore")  # these need states, which a model of c
 DEFAULT_SYSTEM, DEFAULT_SYNTAX_SYSTEM = "ndd", "ndd_sc"
 LONGEST_TEXT = 100_000  # characters
 LONGEST_SENTENCE = 128  # words; a longer one is split, as the search takes the square of its length
+DROPPED: dict[str, Any] = {"round": pl.Int64, "words": pl.String, "places": pl.List(pl.Int64), "cost": pl.Float64}
 _BATCH_SIZE = 64  # sentences
 
 
@@ -149,7 +150,8 @@ def compress_texts(
     """Compress the texts of any frame, sentence by sentence, by a model (see `masked_lm.load_model`).
 
     Returns the frame with `compressed`, `ratio` (share of the words that stay), `after` (the text after each round, the
-    last as `compressed`) and `signature`; all null where there is no text.
+    last as `compressed`), `dropped` (each span with its round, words, their places in the text from 0, and cost) and
+    `signature`; all null where there is no text.
     """
     texts = rows.select(text=pl.col(column).fill_null("")).with_columns(lang=detect_language()).with_row_index("row")
     longest = max(map(len, texts["text"]), default=0)
@@ -159,6 +161,7 @@ def compress_texts(
         "compressed": pl.String,
         "ratio": pl.Float64,
         "after": pl.List(pl.String),
+        "dropped": pl.List(pl.Struct(DROPPED)),
         "signature": pl.String,
     }
     other_columns = drop_earlier_scores(rows, "compression", [*schema])
@@ -209,8 +212,8 @@ def choose_model_lang(lang: str) -> str:
 
 def _join_rounds(
     text_sentences: Sequence[tuple[int, sentences.Sentence]], answers: "Sequence[Compression]", model_lang: str
-) -> tuple[str, float, list[str]]:
-    """Join sentences to the text after the last round, its share of the words, and the text after each round."""
+) -> tuple[str, float, list[str], list[dict[str, Any]]]:
+    """Join sentences: the text after the last round, its share of the words, the text after each, the dropped spans."""
     blank = "" if model_lang == "zh" else " "
     after = []
     for number in range(1, max(1, *(int(answer.rounds.max()) for answer in answers)) + 1):
@@ -219,5 +222,11 @@ def _join_rounds(
             lines.setdefault(line, []).append(sentences.join_words(sentence, answer.after(number).tolist()))
         after.append("\n".join(blank.join(line) for line in lines.values()))
     kept_count = sum(int(answer.is_kept.sum()) for answer in answers)
-    word_count = sum(len(sentence.words) for _, sentence in text_sentences)
-    return after[-1], kept_count / word_count, after
+    word_count, dropped = 0, []
+    for (_, sentence), answer in zip(text_sentences, answers, strict=True):
+        for number, places, cost in answer.dropped:
+            words = blank.join(sentence.words[place] for place in places)
+            values = (number, words, [word_count + place for place in places], round(cost, 6))
+            dropped.append(dict(zip(DROPPED, values, strict=True)))
+        word_count += len(sentence.words)
+    return after[-1], kept_count / word_count, after, sorted(dropped, key=lambda span: (span["round"], span["places"]))

@@ -160,6 +160,8 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
         rows = () if trained.bar else trained.make_held_out()
         comparisons, other_problems = promotion.compare(rows, model, rival, is_unseen)
     is_promoted, is_worse, why = promotion.decide(comparisons, trained.doubt, trained.bar, is_forced=promote)
+    if choice is None and comparisons:
+        why += "; no other model was in force"
     for name, problem in (other_problems | problems).items():
         why += f"; {name}: not compared, {problem}"
     log.info("model %s of kind %s: %s%s", model_id[:12], trained.kind, why, promotion.format_lines(comparisons))

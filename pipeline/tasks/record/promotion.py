@@ -167,8 +167,5 @@ def decide(
         return True, bool(worse), f"promoted by request{f', although {reason}' if reason else ''}"
     if reason:
         return False, bool(worse), reason
-    return (
-        True,
-        False,
-        "as good as its rivals, within an interval" if comparisons else "there is nothing to compare with",
-    )
+    rivals = ", ".join(dict.fromkeys(str(row["rival"]) for row in comparisons))
+    return True, False, f"as good as {rivals}, within an interval" if rivals else "there is nothing to compare with"

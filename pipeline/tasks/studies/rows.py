@@ -18,7 +18,7 @@ from pipeline.examples.splits import SEED
 from pipeline.metrics.impscore import detection, diversity
 from pipeline.metrics.impscore.implicitness import QUANTILES, compute_quantiles, tabulate_figure_3
 from pipeline.papers.impscore import BENCHMARKS
-from pipeline.progress import OnProgress
+from pipeline.progress import OnProgress, track
 from pipeline.report.impscore.study_rows import find_paper_count
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
@@ -169,7 +169,8 @@ def stage_detection(
     started, rows = runs.start(), _load_problematic(source, limit)
     model_id = in_force.load_model(model, day).model_id
     model = model or model_id
-    scored = references.add_readings(rows, "text", model, references.load_reference(model), options.on_progress)
+    with track("scoring", rows.height) as on_progress:  # no part of what is asked
+        scored = references.add_readings(rows, "text", model, references.load_reference(model), on_progress)
     detection.label_bins(scored["implicitness"])  # a fault is found before an answer is paid for
     verdicts = pl.Series(asking.ask_verdicts(source, rows["text"].to_list(), options), dtype=pl.String)
     is_detected = verdicts.replace_strict({"yes": True, "no": False}, default=None, return_dtype=pl.Boolean)

@@ -173,7 +173,7 @@ def read_numbers(path: Path) -> pl.DataFrame:
 
 def read_values(path: Path) -> pl.DataFrame:
     """Read values of texts by a judge or another scorer, which has the name of the file: by, text_hash, value."""
-    rows = read_table([path], {"text": ("text",), "value": VALUES}, {"signature": ("signature",)})
+    rows = read_table([path], {"text": ("text", "comment"), "value": VALUES}, {"signature": ("signature",)})
     hashes = hash_text(rows["text"].fill_null("").str.strip_chars())
     signature = pl.col("signature").fill_null(path.stem)
     return _average(parse_numbers(rows, "value").select("value", signature, by=pl.lit(path.stem), text_hash=hashes))

@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.examples.sources.files import read_table
 from pipeline.io.atomic import check_empty
 from pipeline.llm.questions import recovery
 from pipeline.tasks import asking
@@ -15,6 +14,7 @@ from pipeline.tasks.asking import Options
 from pipeline.tasks.record import model_registry
 from pipeline.text.language import detect_language
 
+COLUMNS = recovery.Parsed._fields  # that a recovery adds to rows
 SOURCE = "recovery"  # of the answers in `completions`
 WIDTH = 64  # of a model with random initial weights
 
@@ -32,7 +32,7 @@ def recover(rows: pl.DataFrame, options: Options) -> pl.DataFrame:
         recovery.parse(answer, text, lang) if answer is not None else recovery.Parsed(None, None, "no_answer")
         for answer, text, lang in zip(answers, texts, langs, strict=True)
     ]
-    schema = dict.fromkeys(recovery.Parsed._fields, pl.String)
+    schema = dict.fromkeys(COLUMNS, pl.String)
     return rows.drop(*schema, strict=False).hstack(pl.DataFrame(parsed, schema=schema, orient="row"))
 
 
@@ -60,12 +60,6 @@ def _ask(name: str, langs: Sequence[str], questions: Sequence[str], options: Opt
     requests = [asking.build_request(f"{name}_{lang}", question, options) for lang, question in pairs]
     answers = asking.collect_answers(SOURCE, requests, options)
     return [None if answer is None or answer.is_cut else answer.response for answer in answers]
-
-
-def read_comments(path: Path, column: str | None = None) -> pl.DataFrame:
-    """Read the comments of a file: text (by default of the column text or comment), and context if there is any."""
-    rows = read_table([path], {"text": (column,) if column else ("text", "comment")}, {"context": ("context",)})
-    return rows.select("text", pl.col("context").str.strip_chars().replace("", None))
 
 
 def train(
@@ -105,5 +99,5 @@ def generate(rows: pl.DataFrame, model: str) -> pl.DataFrame:
     texts = seq2seq.generate(seq2seq.load(model), rows["text"].to_list(), rows["context"].to_list())
     meaning = pl.Series("meaning", texts, dtype=pl.String).str.strip_chars().replace("", None)
     reason = pl.when(pl.col("meaning").is_null()).then(pl.lit("empty"))
-    generated_rows = rows.drop("plain", "meaning", "reason", strict=False).hstack([meaning])
+    generated_rows = rows.drop(*COLUMNS, strict=False).hstack([meaning])
     return generated_rows.with_columns(plain=pl.lit(None, pl.String), reason=reason)

@@ -135,7 +135,8 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
     criterion = loop.Criterion(("value", "count"), best_by="value", chance=0.5)
     outcome = loop.run(epoch, learner, criterion, recipe.epochs, state)
     restore(outcome.weights)
-    facts = {**asdict(recipe), "best_epoch": outcome.best_epoch}
+    updates = max((int(values["step"]) for values in optimiser.state.values()), default=0)  # of all epochs
+    facts = {**asdict(recipe), "best_epoch": outcome.best_epoch, "updates": updates}
     return TrainingResult(model.eval(), outcome.weights, facts, outcome.history)
 
 

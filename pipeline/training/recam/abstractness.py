@@ -20,6 +20,7 @@ from pipeline.models.encoder import Encoder, Vectors, check_kind, describe_encod
 from pipeline.models.recam.abstractness import Abstractness, Shape, score_vectors
 from pipeline.models.recam.word_features import Source, make_features
 from pipeline.models.word_vectors import WordVectors
+from pipeline.progress import iterate, track
 from pipeline.text.concreteness import Ratings
 from pipeline.training import recipes
 from pipeline.training.loop import check_loss
@@ -81,7 +82,8 @@ def fit(ratings: Ratings, source: Source, recipe: Recipe) -> TrainingResult:
 
 def _match_vectors(ratings: Ratings, source: Source) -> tuple[pl.DataFrame, Vectors, pl.DataFrame]:
     """The rows whose words have vectors, these vectors [n, d], and the words that have none, with the reason."""
-    features = make_features(ratings.rows["word"].to_list(), source)
+    with track("encoding words", ratings.rows.height) as on_progress:
+        features = make_features(ratings.rows["word"].to_list(), source, on_progress)
     is_known = pl.Series(features.is_known)
     rows, unknown = ratings.rows.filter(is_known), ratings.rows.filter(~is_known)
     if rows.height < 2:
@@ -166,7 +168,7 @@ def evaluate_splits(ratings: Ratings, source: Source, recipe: Recipe, split_coun
     if word_count - train_count < 2 or train_count < 2:
         raise BadInput(f"{len(truth)} words are too few to be split; expected four or more")
     split_rows = []
-    for split in range(split_count):
+    for split in iterate(range(split_count), "splits"):
         order = np.random.default_rng([recipe.seed, split]).permutation(len(truth))
         train, test = order[:train_count], order[train_count:word_count]
         model = _train(vectors[train], truth[train], recipe)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import pipeline
 from pipeline import sample, warehouse
 from tests.commands.conftest import Run, write_file
 from tests.support.rows.filled import filled
@@ -93,8 +94,13 @@ def test_a_text_is_compressed(run: Run) -> None:
     assert row["compressed"] == row["after"][-1] == plain.out.strip()
     assert row["ratio"] == pytest.approx(0.5, abs=0.05)
     assert row["text"] == TEXT
+    words = [place for span in row["dropped"] for place in span["places"]]
+    assert len(words) == len(set(words)) == round(15 * (1 - row["ratio"]))
+    first = row["dropped"][0]
+    assert (first["round"], first["words"], first["places"]) == (1, ", which nobody liked", [3, 4, 5, 6])
     table = run("ndd", "compress", TEXT, "--ratio", "0.5", "--rounds").out
     assert "round" in table
+    assert f"{first['cost']:.3f}" in table
     assert table.rstrip().endswith(plain.out.strip())
     assert run("ndd", "compress", "a\u0000b" * 400).code == 0  # no name of a file
     options = ("--threshold", "9", "--max-span", "1", "--max-rounds", "1")
@@ -104,6 +110,9 @@ def test_a_text_is_compressed(run: Run) -> None:
     options = ("--divergence", "hellinger", "--weights", "printed", "--ratio", "0.5")
     other = run("ndd", "compress", TEXT, *options, "--json").json
     assert "|divergence:hellinger|weights:printed|" in other["signature"]
+    released = run("ndd", "compress", TEXT, "--ratio", "0.5", "--spans", "released", "--json").json
+    assert "|spans:released|" in released["signature"]
+    assert pipeline.compress([TEXT], 0.5, spans="released") == [released["compressed"]]
 
 
 @pytest.mark.parametrize(

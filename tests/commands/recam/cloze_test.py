@@ -58,6 +58,8 @@ def test_items_of_the_tables(run: Run, tmp_path: Path) -> None:
     out, sheets = tmp_path / "test.jsonl", tmp_path / "sheets"
     run_well(run, "cloze", "export", "imperceptibility", "--split", "test", "-o", out)
     assert json.loads(run("cloze", "stats", out, "--json").out.splitlines()[0])["what"] == "items"
+    rows = run("cloze", "stats", out, out, "--json").rows
+    assert [(row["file"], row["commonest_place"]) for row in rows] == [(str(out), rows[0]["commonest_place"])] * 2
     run_well(run, "cloze", "rate", "imperceptibility", "--limit", "5", "--rater", "anna", "-o", sheets)
     assert {path.name for path in sheets.iterdir()} == {"anna.xlsx", "guidelines.md", "hiring.md", "tasks.jsonl"}
     result = run("cloze", "ratings", "imperceptibility", "--tool", "simulated", "--json")

@@ -73,6 +73,9 @@ def test_a_compression_keeps_a_word_and_shrinks_by_the_round(
         assert steps[-1].tolist() == actual.is_kept.tolist()
         assert actual.is_kept.any() == bool(words)
         assert actual.rounds.max(initial=0) <= rounds
+        dropped = {place: span.round for span in actual.dropped for place in span.places}
+        assert dropped == {place: number for place, number in enumerate(actual.rounds.tolist()) if number}
+        assert all(span.cost <= threshold for span in actual.dropped)
 
 
 def test_rounds_go_on_until_nothing_is_cheap_enough() -> None:
@@ -153,7 +156,8 @@ def test_progress_counts_every_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    "numbers", [{"ratio": 0.0}, {"ratio": 1.5}, {"rounds": 0}, {"longest": 0}, {"threshold": float("nan")}]
+    "numbers",
+    [{"ratio": 0.0}, {"ratio": 1.5}, {"rounds": 0}, {"longest": 0}, {"threshold": float("nan")}, {"spans": "all"}],
 )
 def test_numbers_that_cannot_be_are_refused(numbers: dict[str, float]) -> None:
     """A ratio is in (0, 1], rounds and spans have at least one, a threshold is a number."""
@@ -164,7 +168,7 @@ def test_numbers_that_cannot_be_are_refused(numbers: dict[str, float]) -> None:
 
 def test_released_range_of_spans_spares_the_last_word() -> None:
     """As the released code, whose range ends one too early (NDD-14)."""
-    actual = compress([list("0000")], by_letter, Search(is_released=True, longest=3))[0]
+    actual = compress([list("0000")], by_letter, Search(spans="released", longest=3))[0]
     assert isinstance(actual, Compression)
     assert actual.is_kept.tolist()[-1]
     assert spans.list_spans(4, 3, is_released=True)[:, 1].max() == 3

@@ -38,7 +38,10 @@ def test_metrics_are_held_against_people(graded: Path) -> None:
     parts = dict(of_meteor.select("metric", "value").iter_rows())
     columns = {"spearman": "value", "spearman_p": "p", "spearman_difference": "difference"}
     assert parts == pytest.approx({name: meteor[column] for name, column in columns.items()}, abs=1e-6)
-    assert rows.filter(metric="human").height == 2
+    human = rows.filter(metric="human")
+    assert human.height == human.drop_nulls(["low", "high"]).height == 2
+    value = correlations.correct_halves(rows).filter(metric="human")["value"]
+    assert value.to_list() == pytest.approx([2 * r / (1 + r) for r in human["value"]])  # Spearman and Brown's formula
     assert {"meteor", "w_meteor", "human"} <= set(correlations.format_table_4(rows)["metric"])
     sensitivity = correlations.measure_sensitivity(["meteor"])
     assert set(sensitivity["preset"]) == set(weights.PRESETS)

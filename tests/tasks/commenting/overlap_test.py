@@ -65,14 +65,25 @@ def test_bad_files_are_refused(files: tuple[Path, Path], tmp_path: Path, name: s
         overlap.measure_files(Files(*files, tmp_path / "w.jsonl" if name == "w.jsonl" else None))
 
 
+def test_small_scores_have_three_significant_digits() -> None:
+    """A W-CIDEr of .00119 is no .001."""
+    assert overlap.format_numbers(pl.DataFrame({"value": [0.00119, 0.4567, 0.0]}))["value"].to_list() == [
+        "0.00119", "0.457", "0.000",
+    ]  # fmt: skip
+
+
 def test_unknown_names_are_refused(files: tuple[Path, Path]) -> None:
     """Metrics and tokenizers are named where there is no such."""
     with pytest.raises(BadInput, match="no metric 'blue'; there are bleu_1"):
         overlap.measure_files(Files(*files), ["blue"])
-    with pytest.raises(BadInput, match=r"options of metrics: .* unexpected keyword argument 'smooth'"):
+    with pytest.raises(
+        BadInput, match="options of metrics: bleu_1: found smooth=exp; expected values for some of smooth"
+    ):
         overlap.measure_files(Files(*files), ["bleu_1"], {"bleu_1": {"smooth": "exp"}})
     with pytest.raises(BadInput, match="options of metrics: smoothing should be one of"):
         overlap.measure_files(Files(*files), ["bleu_1"], {"bleu_1": {"smoothing": "some"}})
+    with pytest.raises(BadInput, match="rouge_l: found beta=high; expected values for some of reading=coco"):
+        overlap.measure_files(Files(*files), ["rouge_l"], {"rouge_l": {"beta": "high"}})
     with pytest.raises(BadInput, match="metrics should be named once"):
         overlap.measure_files(Files(*files), ["bleu_1", "bleu_1"])
     with pytest.raises(BadInput, match="no tokenizer 'spacy'; there are jieba, chars, none"):

@@ -99,7 +99,9 @@ def test_a_day_is_scored_by_what_people_graded(
     scorer.score_day(DAY)
     assert warehouse.scan("scores").collect().sort("comment_id").equals(before)
     other_id = scorer.train(DAY, "quality", changes={**SMALL, "buckets": 256})
-    first, second = (models.read_model(ref)["promotion"]["comparisons"] for ref in (model_id, other_id))
+    promotions = [models.read_model(ref)["promotion"] for ref in (model_id, other_id)]
+    assert ["no other model was in force" in row["reason"] for row in promotions] == [True, False]
+    first, second = (row["comparisons"] for row in promotions)
     assert {row["metric"] for row in first} == {"spearman"}
     assert [row["rival"] for row in second] == [*(row["rival"] for row in first), promotion.IN_FORCE]
 

@@ -48,9 +48,9 @@ def test_a_frame_comes_back_with_its_texts_compressed() -> None:
     rows = pl.DataFrame({"id": [1, 2, 3, 4, 5], "body": [EN, ZH, None, " \n", EN]})
     progress: list[int] = []
     compressed = compress_texts(rows, "body", Method(search=HALF), on_progress=progress.append)
-    assert compressed.columns == ["id", "body", "compressed", "ratio", "after", "signature"]
+    assert compressed.columns == ["id", "body", "compressed", "ratio", "after", "dropped", "signature"]
     assert compressed.select("id", "body").equals(rows.select("id", "body"))
-    assert compressed.row(2)[2:] == compressed.row(3)[2:] == (None, None, None, None)
+    assert compressed.row(2)[2:] == compressed.row(3)[2:] == (None,) * 5
     assert compressed.row(0)[2:] == compressed.row(4)[2:]
     for row, alone in ((0, compress(EN, search=HALF)), (1, compress(ZH, search=HALF))):
         assert compressed.row(row)[1:] == alone.row(0)
@@ -172,11 +172,11 @@ def test_a_signature_names_what_is_not_usual() -> None:
     plain = f"compression:ndd|{lm.model.signature}|divergence:kl|weights:balanced|undertone:{__version__}"
     defaults = Method(search=Search(threshold=1.0), distance=DistanceOptions(mu=0.9))
     assert Method().format_signature(lm) == defaults.format_signature(lm) == plain
-    search = Search(longest=3, threshold=0.5, rounds=2, ratio=0.44, is_released=True)
+    search = Search(longest=3, threshold=0.5, rounds=2, ratio=0.44, spans="released")
     numbers = DistanceOptions(divergence="hellinger", weighting="printed", mu=0.5, nu=0.25)
     method = Method(system="fast_ndd", search=search, distance=numbers)
     assert method.format_signature(lm).split("|")[4:-1] == [
-        "longest:3", "threshold:0.5", "rounds:2", "ratio:0.44", "is_released:True", "divergence:hellinger",
+        "longest:3", "threshold:0.5", "rounds:2", "ratio:0.44", "spans:released", "divergence:hellinger",
         "weights:printed", "mu:0.5", "nu:0.25",
     ]  # fmt: skip
     rival = Method(system="ppl_deleter", distance=numbers)  # it has neither divergence nor weights

@@ -86,7 +86,7 @@ WORSE, EQUAL = ({"rival": "words", "metric": "accuracy", "high": high} for high 
 @pytest.mark.parametrize(
     ("comparisons", "doubt", "bar", "is_forced", "expected"),
     [
-        ([EQUAL], None, None, False, (True, False, "as good as its rivals, within an interval")),
+        ([EQUAL, EQUAL], None, None, False, (True, False, "as good as words, within an interval")),
         ([], None, None, False, (True, False, "there is nothing to compare with")),
         ([EQUAL, WORSE], None, None, False, (False, True, "worse than words in accuracy")),
         ([WORSE], None, None, True, (True, True, "promoted by request, although worse than words in accuracy")),

@@ -267,7 +267,10 @@ def test_accuracy_by_bin_by_hand() -> None:
 
 def test_who_notices(judge: Server, source: str, model: str) -> None:
     """Sentences labelled implicit or explicit are asked about, each once; yes is right, no and the rest are wrong."""
-    study_table = load_staged(study_rows.stage_detection(source, DAY, build_options(judge), model))
+    counts: list[int] = []
+    options = build_options(judge)._replace(on_progress=counts.append)
+    study_table = load_staged(study_rows.stage_detection(source, DAY, options, model))
+    assert sum(counts) == 5  # what was asked, not what was scored first
     cached = asking.Options("small-model", mode="cache-only")
     assert_frame_equal(load_staged(study_rows.stage_detection(source, DAY, cached, model)), study_table)
     accuracies, other_answers = (study_table.filter(pl.col("metric") == name) for name in ("accuracy", "other_answers"))

@@ -160,6 +160,7 @@ def test_best_epoch_is_kept(result: TrainingResult, corpus: Corpus, frozen: Embe
     assert result.history["count"].unique().to_list() == [4]
     best = int(result.history["value"].arg_max() or 0) + 1
     assert result.recipe["best_epoch"] == best
+    assert result.recipe["updates"] == 30 * -(-len(corpus.select_triples("train")) // 10)  # batches of 10
     stopped, meanings = train(corpus, frozen, replace(SMALL, epochs=best))
     assert equal_weights(stopped.tensors, result.tensors)
     assert not equal_weights(fit(corpus, frozen(corpus), replace(SMALL, seed=43, epochs=best)).tensors, result.tensors)

@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy import stats
 
+from pipeline import progress
 from pipeline.errors import BadInput
 from pipeline.models import encoder as encoders
 from pipeline.models.encoder import Encoder
@@ -99,8 +100,13 @@ def test_another_source_is_refused(ratings: Ratings, vectors: WordVectors, tiny:
         fit(ratings, encoders.load("characters"), TINY)
 
 
-def test_splits_of_the_papers_sizes(ratings: Ratings) -> None:
+def test_splits_of_the_papers_sizes(
+    ratings: Ratings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Of 4,295 words 2,148 are learnt from and 1,877 are tested on, others each time (REC-06, errata E13)."""
+    monkeypatch.setattr(progress, "_display", progress.show_lines)
+    monkeypatch.setattr(progress, "INTERVAL", -1.0)  # a line after each
+    caplog.set_level("INFO", logger="pipeline")
     words = [f"w{i}" for i in range(4295)]
     x = np.random.default_rng(1).normal(size=(4295, 2)).astype(np.float32)
     score = 1 / (1 + np.exp(-x[:, 0].astype(float)))
@@ -108,6 +114,7 @@ def test_splits_of_the_papers_sizes(ratings: Ratings) -> None:
     recipe = replace(TINY, batch=256, epochs=2)
     splits = evaluate_splits(many, WordVectors(words, x), recipe, split_count=3)
     assert splits.select("train_count", "test_count").rows() == [(2148, 1877)] * 3
+    assert any(line.startswith("splits: 3 of 3") for line in caplog.messages)
     assert splits["pearson"].n_unique() == 3
     assert splits["pearson"].min() > 0.9
     assert splits["p_value"].max() < 1e-5
