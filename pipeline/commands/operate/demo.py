@@ -2,6 +2,7 @@
 
 import time
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from pipeline.commands.operate.airflow_api import Rest
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.console import out, table, working
 from pipeline.errors import UndertoneError
-from pipeline.tasks.daily import report
+from pipeline.slices import parse_day
+from pipeline.tasks.daily import health, report
 from pipeline.tasks.impscore import references
 from pipeline.tasks.labelling import release
 from pipeline.tasks.record.table_counts import count_rows
@@ -26,6 +28,7 @@ READER = "undertone-reader"  # whose judgements of the comments the sample has
 PROJECT = "simulated"  # what the demo's labels are, so that they are taken for nothing else
 TRAINING: dict[str, Any] = {"cassette": "sample", "profile": "paper"}  # of `impscore`: a trial of seconds
 GPU_SLOTS = 2  # tasks that may use torch at once
+NEXT = (parse_day(sample.DAY) + timedelta(days=1)).isoformat()  # the sample once more, for `heal` to find
 
 
 def up() -> stack.State:
@@ -58,16 +61,33 @@ def demo() -> None:
         rest.trigger("collect", sample.DAY, {"path": "sample"})
         for dag in CHAIN:
             _await(rest, dag, earlier, timer)
+        if not warehouse.scan("scores", pl.col("day") == parse_day(NEXT)).head(1).collect().height:
+            _miss_a_day(rest, earlier, timer)
         params = {"tool": "simulated", "project": PROJECT, "limit": 20}
         rest.trigger("csd", sample.DAY, params, is_keyed=False)
         _await(rest, "csd", earlier, timer, approves=True)
     _show(running)
 
 
-def _await(rest: Rest, dag: str, earlier: dict[str, set[str]], timer: float, *, approves: bool = False) -> None:
+def _miss_a_day(rest: Rest, earlier: dict[str, set[str]], timer: float) -> None:
+    """Let a second day arrive while `tokenize` is paused, and let `heal` announce the day that it missed."""
+    rest.pause("tokenize")
+    rest.trigger("collect", NEXT, {"path": "sample"})
+    _await(rest, "collect", earlier, timer, NEXT)
+    rest.unpause("tokenize", "heal")
+    rest.call("POST", "/dags/heal/dagRuns", json={"logical_date": None, "conf": {}})
+    for dag in ("heal", *CHAIN[1:]):
+        _await(rest, dag, earlier, timer, NEXT)
+
+
+def _await(
+    rest: Rest, dag: str, earlier: dict[str, set[str]], timer: float, day: str = sample.DAY, *, approves: bool = False
+) -> None:
     with working(f"{dag} is running" + (", by simulated raters, and approved as it asks" if approves else "")):
-        run = rest.wait_run(dag, sample.DAY, earlier[dag], approves=approves)
-    console.report(f"{time.monotonic() - timer:5.0f} s  {dag}: {run['state']}")
+        run = rest.wait_run(dag, day, earlier[dag], approves=approves)
+    console.report(
+        f"{time.monotonic() - timer:5.0f} s  {dag}{'' if day == sample.DAY else f' of {day}'}: {run['state']}"
+    )
     if run["state"] != "success":
         failed = ", ".join(rest.failures(dag, run["dag_run_id"]))
         raise UndertoneError(f"{dag} failed in {failed}; its log is in the UI")
@@ -86,5 +106,7 @@ def _show(running: stack.State) -> None:
     references.warn_weak(None, references.load_reference(None))
     out.print(f"\nReport   {report.locate_page(sample.DAY)}", soft_wrap=True)
     out.print(f"Labels   {release.get_page_path(PROJECT)} (raters are simulated)", soft_wrap=True)
+    missed = f"{NEXT} came while tokenize was paused; heal found it"
+    out.print(f"Days     {health.write_page(NEXT)} ({missed})", soft_wrap=True)
     out.print(f"Airflow  {running['url']} (still running)", soft_wrap=True)
     out.print("Stop it  make down, or undertone down")
