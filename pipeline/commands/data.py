@@ -26,15 +26,24 @@ if TYPE_CHECKING:
 
 
 def init() -> None:
-    """Create the catalog and the tables. Safe to repeat: it adds the columns that tables of an earlier version lack.
+    """Create the catalog and the tables. Safe to repeat: it aligns tables of an earlier version with their contracts.
 
     Example: `undertone init`
     """
-    columns, created = warehouse.widen(), warehouse.create()
+    aligned, created = warehouse.align(), warehouse.create()
     if count := private.tighten(settings.home()):
         console.report(f"{count:,} files and folders of {settings.home()} could be read by others; now by you alone")
-    if columns:
-        console.report(f"added the columns {', '.join(columns)}")
+    if aligned.columns:
+        console.report(f"added the columns {', '.join(aligned.columns)}")
+    if aligned.tables:
+        console.report(
+            f"documentation, required columns, key and order as in the contracts: {', '.join(aligned.tables)}"
+        )
+    if aligned.nullable:
+        console.report(
+            f"{', '.join(aligned.nullable)}: some rows have no value or cannot be read, so the column stays optional. "
+            "Import or build these rows again, then run `undertone init`"
+        )
     console.report(f"created {', '.join(created)}" if created else "all tables exist")
 
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
@@ -23,7 +23,7 @@ from pipeline import settings
 from pipeline.errors import BadInput, Missing, Retry
 from pipeline.private import make_folder
 from pipeline.tables import TABLES, empty
-from pipeline.warehouse import checksums
+from pipeline.warehouse import alignment, checksums
 from pipeline.warehouse.files import get_path, list_folder, open_store
 
 log = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ def close() -> None:
 def create() -> list[str]:
     """Create the catalog and every table of `tables.TABLES` that is absent; return the names created.
 
-    Tables of an earlier version get the columns they lack, empty in their old rows.
+    Tables of an earlier version are aligned with their contracts.
 
     Raises:
         BadInput: the catalog is damaged, or lacks tables whose files are there; nothing was created.
@@ -185,29 +185,47 @@ def create() -> list[str]:
         make_folder(Path(settings.warehouse()))
     current = open_catalog(create_tables=True)
     current.create_namespace_if_not_exists(NAMESPACE)
-    widen()
+    align()
     for name in absent:
         columns = empty(name).to_arrow().schema
         with (
             suppress(TableAlreadyExistsError, CommitFailedException),  # another process was faster
             current.create_table_transaction(f"{NAMESPACE}.{name}", schema=columns, properties=PROPERTIES) as tx,
-            tx.update_spec() as spec,
         ):
-            for column in TABLES[name].partitions:
-                spec.add_identity(column)
+            with tx.update_spec() as spec:
+                for column in TABLES[name].partitions:
+                    spec.add_identity(column)
+            alignment.align(tx, name)
     return absent
 
 
-def widen() -> list[str]:
-    """Add the columns that tables of an earlier version lack, empty in old rows; return `table.column` of each."""
-    added = []
+class Aligned(NamedTuple):
+    """What `align` changed."""
+
+    tables: list[str]
+    columns: list[str]  # added ones, as `table.column`; empty in old rows
+    nullable: list[str]  # columns that hold nulls against their contract, as `table.column`: they stay optional
+
+
+def align() -> Aligned:
+    """Align tables with their contracts: columns, documentation, required columns, key, sort order.
+
+    No row changes. A column that holds nulls, or cannot be read, stays optional.
+    """
+    aligned = Aligned([], [], [])
     for name in sorted(list_registered().keys() & TABLES.keys()):
-        handle, columns = load_table(name), empty(name).to_arrow().schema
-        if absent := [column for column in columns.names if column not in handle.schema().column_names]:
-            with suppress(CommitFailedException), handle.update_schema() as change:
-                change.union_by_name(columns)
-            added += [f"{name}.{column}" for column in absent]
-    return added
+        handle = load_table(name)
+        before, contract = alignment.describe_table(handle), alignment.describe_contract(name)
+        if before == contract:
+            continue
+        nullable = alignment.find_nulls(handle, scan_state(handle))
+        with suppress(CommitFailedException), handle.transaction() as change:
+            alignment.align(change, name, nullable)
+        if alignment.describe_table(handle) != before:
+            aligned.tables.append(name)
+        aligned.columns.extend(f"{name}.{column}" for column in contract if column not in before)
+        aligned.nullable.extend(f"{name}.{column}" for column in nullable)
+    return aligned
 
 
 def list_tables() -> list[str]:

@@ -1,6 +1,8 @@
 """The catalog: set up once, absent before, pinned when asked."""
 
+from copy import copy
 from pathlib import Path
+from typing import Any
 
 import dataframely as dy
 import polars as pl
@@ -11,9 +13,10 @@ from pipeline import warehouse
 from pipeline.commands import data
 from pipeline.errors import BadInput, Missing
 from pipeline.tables import TABLES, empty
-from pipeline.warehouse import catalog
-from tests.support.rows.filled import filled
-from tests.support.rows.held import texts, write
+from pipeline.warehouse import alignment, catalog
+from pipeline.warehouse.files import get_version
+from tests.support.rows.filled import DAY, digest, filled
+from tests.support.rows.held import data_files, texts, write
 
 
 def test_create_makes_every_table_once(home: Path) -> None:
@@ -92,19 +95,29 @@ def test_a_home_that_addresses_cannot_hold_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tables_of_an_earlier_version_are_widened(
+def make_earlier(monkeypatch: pytest.MonkeyPatch, name: str, frame: pl.DataFrame, *new: str) -> None:
+    """Create tables as earlier versions did, this one with these rows, without metadata and without the new columns."""
+    columns = TABLES[name].schema.columns()
+    earlier: Any = {n: copy(c) for n, c in columns.items() if n not in new}
+    for column in earlier.values():
+        column.nullable = True
+    with monkeypatch.context() as patch:
+        patch.setitem(contracts.TABLES, name, TABLES[name]._replace(schema=type("Earlier", (dy.Schema,), earlier)))
+        patch.setattr(alignment, "align", lambda *_: None)
+        patch.setattr(alignment, "describe_table", alignment.describe_contract)
+        warehouse.create()
+        warehouse.overwrite(name, {c: frame[c][0] for c in TABLES[name].partitions}, frame.drop(new))
+
+
+def test_tables_of_an_earlier_version_get_new_columns(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`init` adds and names the columns that a table lacks, empty in its old rows; new rows have them."""
     columns = TABLES["completions"].schema.columns()
     new = ("revision", "input_tokens", "output_tokens", "finish_reason")
-    earlier: type[dy.Schema] = type("Earlier", (dy.Schema,), {n: c for n, c in columns.items() if n not in new})
     row = filled("completions", {"response": "old"})
-    with monkeypatch.context() as patch:
-        patch.setitem(contracts.TABLES, "completions", TABLES["completions"]._replace(schema=earlier))
-        warehouse.create()
-        warehouse.overwrite("completions", {"source": "weibo"}, row.drop(new))
-        assert not set(new) & set(warehouse.scan("completions").collect_schema().names())
+    make_earlier(monkeypatch, "completions", row, *new)
+    assert not set(new) & set(warehouse.scan("completions").collect_schema().names())
     data.init()
     names = ", ".join(f"completions.{name}" for name in columns if name in new)
     assert f"added the columns {names}" in " ".join(capsys.readouterr().err.split())
@@ -114,7 +127,51 @@ def test_tables_of_an_earlier_version_are_widened(
     rows = warehouse.scan("completions").sort("response").collect()
     assert rows.select("response", "revision", "input_tokens").rows() == [("new", "r1", 3), ("old", None, None)]
     assert warehouse.query("select count(revision) as n from completions")["n"].to_list() == [1]
-    before = warehouse.load_table("completions").schema().schema_id
+    before = warehouse.load_table("completions").metadata_location
     assert warehouse.create() == []
-    assert warehouse.load_table("completions").schema().schema_id == before  # widened once
+    assert warehouse.load_table("completions").metadata_location == before  # aligned once
+    warehouse.close()
+
+
+def test_tables_of_an_earlier_version_get_the_metadata_of_their_contracts(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Documentation, required columns, key and sort order come in one commit; rows, snapshots and files stay."""
+    row = filled("tokens", {})
+    make_earlier(monkeypatch, "tokens", row)
+    before, parts = warehouse.load_table("tokens"), {row["part"] for row in warehouse.compare_contracts()}
+    assert {"tokens", "text_hash", "(documentation)", "(key)", "(sort order)"} <= parts
+    assert warehouse.create() == []
+    after = warehouse.load_table("tokens")
+    assert warehouse.compare_contracts() == []
+    assert after.metadata.snapshots == before.metadata.snapshots
+    assert get_version(after.metadata_location) == get_version(before.metadata_location) + 1
+    assert warehouse.scan("tokens").collect().equals(row)
+    assert [field.required for field in after.schema().fields] == [True] * row.width
+    rows = filled("tokens", *({"text_hash": digest(number, 32)} for number in "3142"))
+    warehouse.overwrite("tokens", {"day": DAY}, rows)  # old files go, and new ones keep their order
+    assert warehouse.scan("tokens").collect().equals(rows)
+    warehouse.close()
+
+
+@pytest.mark.parametrize("damage", ["null", "no file"])
+def test_a_column_with_nulls_stays_optional(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    """`init` names it, aligns all else, and makes it required once the rows are whole."""
+    rows = filled("tokens", {}, {"text_hash": digest("b", 32)})
+    is_first = pl.col("text_hash") == rows["text_hash"][0]
+    broken = pl.when(is_first).then(pl.col("tokens", "tokenizer"))
+    make_earlier(monkeypatch, "tokens", rows.with_columns(broken) if damage == "null" else rows)
+    for path in data_files("tokens") if damage == "no file" else []:
+        path.unlink()
+    data.init()
+    uncertain = ("tokens", "tokenizer") if damage == "null" else ("tokens",)  # lists are not counted in manifests
+    names = [f"tokens.{name}" for name in uncertain]
+    assert f"{', '.join(names)}: some rows have no value" in " ".join(capsys.readouterr().err.split())
+    differences = warehouse.compare_contracts()
+    assert [row["part"] for row in differences] == [*uncertain, *["(key)"] * (damage == "null")]
+    warehouse.overwrite("tokens", {"day": DAY}, rows)
+    data.init()
+    assert warehouse.compare_contracts() == []
     warehouse.close()

@@ -1,6 +1,7 @@
 """`undertone maintain`, `check` and `recover-catalog`: the upkeep of the tables without Airflow."""
 
 import json
+from functools import partial
 from typing import Annotated, Any
 
 import polars as pl
@@ -69,6 +70,8 @@ def check(
 ) -> None:
     """Run the data checks of sql/checks, or look for damaged files. Exit code 1 if a check fails or a file is damaged.
 
+    The check `contracts` compares contracts, sql/tables and Iceberg metadata; `undertone init` aligns the last.
+
     Examples: `undertone check`; `undertone check --deep`
     """
     if deep:
@@ -82,8 +85,9 @@ def check(
             console.report(f"{len(damaged)} files are damaged" if damaged else "every file is as it was written")
         raise Exit(1 if damaged else 0)
     is_failed = False
-    for name in warehouse.list_checks():
-        rows = warehouse.run_check(name)
+    checks = {name: partial(warehouse.run_check, name) for name in warehouse.list_checks()}
+    for name, find_violations in {**checks, "contracts": warehouse.compare_contracts}.items():
+        rows = find_violations()
         is_failed |= bool(rows)
         console.out.print(f"{'FAILED' if rows else 'holds '}  {name}", markup=False)
         if rows:
