@@ -69,6 +69,19 @@ TABLES: dict[str, Table] = {
 """Every table by name. `dropped` has no key: a file may hold the same bad row twice."""
 
 
+_COLUMNS = (rules for table in TABLES.values() for rules in table.schema.columns().values())
+DOCUMENTATION = "\n".join(
+    [*(str(table.schema.__doc__) for table in TABLES.values()), *(str(c.description) for c in _COLUMNS)]
+)
+"""Of all tables and columns. Their metadata hold these words, so an erasure does not take them for those of a person."""
+
+
 def empty(name: str) -> pl.DataFrame:
     """A frame of the table's columns and no rows."""
     return TABLES[name].schema.create_empty()
+
+
+def list_personal(name: str) -> list[str]:
+    """The columns of a table that stand for a person, by its contract."""
+    columns = TABLES[name].schema.columns()
+    return [column for column, rules in columns.items() if (rules.metadata or {}).get("is_personal")]

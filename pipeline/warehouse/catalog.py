@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
@@ -199,33 +199,27 @@ def create() -> list[str]:
     return absent
 
 
-class Aligned(NamedTuple):
-    """What `align` changed."""
+def align() -> list[str]:
+    """Align tables with their contracts: columns, documentation, required columns, key, order; return messages.
 
-    tables: list[str]
-    columns: list[str]  # added ones, as `table.column`; empty in old rows
-    nullable: list[str]  # columns that hold nulls against their contract, as `table.column`: they stay optional
-
-
-def align() -> Aligned:
-    """Align tables with their contracts: columns, documentation, required columns, key, sort order.
-
-    No row changes. A column that holds nulls, or cannot be read, stays optional.
+    No row changes. A column that holds nulls or cannot be read stays optional.
     """
-    aligned = Aligned([], [], [])
+    messages = []
     for name in sorted(list_registered().keys() & TABLES.keys()):
         handle = load_table(name)
-        before, contract = alignment.describe_table(handle), alignment.describe_contract(name)
-        if before == contract:
+        if not (differences := alignment.compare(handle)):
             continue
         nullable = alignment.find_nulls(handle, scan_state(handle))
         with suppress(CommitFailedException), handle.transaction() as change:
             alignment.align(change, name, nullable)
-        if alignment.describe_table(handle) != before:
-            aligned.tables.append(name)
-        aligned.columns.extend(f"{name}.{column}" for column in contract if column not in before)
-        aligned.nullable.extend(f"{name}.{column}" for column in nullable)
-    return aligned
+        if added := [f"{name}.{row['part']}" for row in differences if "absent" in row["iceberg"]]:
+            messages.append(f"added the columns {', '.join(added)}")
+        if alignment.compare(handle) != differences:
+            messages.append(f"{name}: documentation, required columns, key and order are as in its contract")
+        if nullable:
+            problem = f"{name}: {', '.join(nullable)}: some rows have no value or cannot be read, so it stays optional"
+            messages.append(f"{problem}; import or build these rows again, then run `undertone init`")
+    return messages
 
 
 def list_tables() -> list[str]:
@@ -282,6 +276,21 @@ def locate_sqlite() -> Path | None:
 def _format_address() -> str:
     """Format the catalog's address without its password."""
     return str(locate_sqlite() or make_url(settings.catalog_uri()).render_as_string())
+
+
+def locate(name: str) -> dict[str, Any]:
+    """Locate catalog, store and current state of a table for other programs, without a password."""
+    url = make_url(settings.catalog_uri()).set(password=None).difference_update_query(["password", "sslpassword"])
+    server = url.set(drivername=url.get_backend_name(), username=None).render_as_string()
+    return {
+        "uri": url.render_as_string(),
+        "jdbc": f"jdbc:sqlite:{locate_sqlite()}" if locate_sqlite() else f"jdbc:{server}",
+        "user": url.username,
+        "is_sqlite": locate_sqlite() is not None,
+        "warehouse": _location(),
+        "state": load_table(name).metadata_location,
+        "store": {option: value for option, value in build_properties().items() if option not in _SILENCE},
+    }
 
 
 def list_registered() -> dict[str, str]:

@@ -104,7 +104,7 @@ def make_earlier(monkeypatch: pytest.MonkeyPatch, name: str, frame: pl.DataFrame
     with monkeypatch.context() as patch:
         patch.setitem(contracts.TABLES, name, TABLES[name]._replace(schema=type("Earlier", (dy.Schema,), earlier)))
         patch.setattr(alignment, "align", lambda *_: None)
-        patch.setattr(alignment, "describe_table", alignment.describe_contract)
+        patch.setattr(alignment, "compare", lambda _: [])
         warehouse.create()
         warehouse.overwrite(name, {c: frame[c][0] for c in TABLES[name].partitions}, frame.drop(new))
 
@@ -166,11 +166,9 @@ def test_a_column_with_nulls_stays_optional(
     for path in data_files("tokens") if damage == "no file" else []:
         path.unlink()
     data.init()
-    uncertain = ("tokens", "tokenizer") if damage == "null" else ("tokens",)  # lists are not counted in manifests
-    names = [f"tokens.{name}" for name in uncertain]
-    assert f"{', '.join(names)}: some rows have no value" in " ".join(capsys.readouterr().err.split())
-    differences = warehouse.compare_contracts()
-    assert [row["part"] for row in differences] == [*uncertain, *["(key)"] * (damage == "null")]
+    uncertain = ["tokens", "tokenizer"] if damage == "null" else rows.columns
+    assert f"tokens: {', '.join(uncertain)}: some rows have no value" in " ".join(capsys.readouterr().err.split())
+    assert [row["part"] for row in warehouse.compare_contracts()] == [*uncertain, "(key)"]
     warehouse.overwrite("tokens", {"day": DAY}, rows)
     data.init()
     assert warehouse.compare_contracts() == []

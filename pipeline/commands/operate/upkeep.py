@@ -39,18 +39,7 @@ def maintain(
 
     Examples: `undertone maintain --dry-run`; `undertone maintain --table comments --keep-days 30`
     """
-    params = {
-        "keep_days": keep_days,
-        "grace_hours": grace_hours,
-        "quiet_hours": quiet_hours,
-        "small_files": small_files,
-        "target_megabytes": target_megabytes,
-        "gigabytes": gigabytes,
-        "footers": footers,
-        "verify_weeks": verify_weeks,
-        "force": force,
-        "dry_run": dry_run,
-    }
+    params = {name: value for name, value in locals().items() if name not in ("table", "as_json")}
     rows: list[dict[str, Any]] = []
     errors = []
     for name in iterate(upkeep.list_tables(table or [], params), "tables maintained"):
@@ -70,7 +59,7 @@ def check(
 ) -> None:
     """Run the data checks of sql/checks, or look for damaged files. Exit code 1 if a check fails or a file is damaged.
 
-    The check `contracts` compares contracts, sql/tables and Iceberg metadata; `undertone init` aligns the last.
+    The check `contracts` compares the tables' Iceberg metadata with their contracts; `undertone init` aligns them.
 
     Examples: `undertone check`; `undertone check --deep`
     """
