@@ -68,12 +68,9 @@ TABLES: dict[str, Table] = {
 }
 """Every table by name. `dropped` has no key: a file may hold the same bad row twice."""
 
-
-_COLUMNS = (rules for table in TABLES.values() for rules in table.schema.columns().values())
-DOCUMENTATION = "\n".join(
-    [*(str(table.schema.__doc__) for table in TABLES.values()), *(str(c.description) for c in _COLUMNS)]
-)
-"""Of all tables and columns. Their metadata hold these words, so an erasure does not take them for those of a person."""
+_DOCUMENTED = (part for table in TABLES.values() for part in (table.schema.__doc__, *table.schema.columns().values()))
+DOCUMENTATION = "\n".join(part.description or "" if isinstance(part, dy.Column) else str(part) for part in _DOCUMENTED)
+"""Of tables and columns. The metadata of tables hold these words, so an erasure does not take them for a person's."""
 
 
 def empty(name: str) -> pl.DataFrame:

@@ -244,7 +244,7 @@ def _select_own_texts(
     shared = {part for part in patterns if part in DOCUMENTATION}
     if patterns:
         matches = other_texts.select(pl.col("text").str.extract_many(patterns, overlapping=True).explode())
-        shared = set(matches.drop_nulls().unique().collect(engine="streaming")["text"])
+        shared |= set(matches.drop_nulls().unique().collect(engine="streaming")["text"])
     own_texts = [text for text in long_texts if text not in shared]
     excerpts = {excerpt for text in own_texts for excerpt in _cut_ends(text) - shared or {text}}
     return texts, sorted({spelling for excerpt in excerpts for spelling in warehouse.list_spellings(excerpt)})
