@@ -280,8 +280,8 @@ def _format_address() -> str:
 
 def locate(name: str) -> dict[str, Any]:
     """Locate catalog, store and current state of a table for other programs, without a password."""
-    url = make_url(settings.catalog_uri()).set(password=None).difference_update_query(["password", "sslpassword"])
-    server = url.set(drivername=url.get_backend_name(), username=None).render_as_string()
+    url = make_url(settings.catalog_uri())._replace(password=None).difference_update_query(["password", "sslpassword"])
+    server = url._replace(drivername=url.get_backend_name(), username=None).render_as_string()
     return {
         "uri": url.render_as_string(),
         "jdbc": f"jdbc:sqlite:{locate_sqlite()}" if locate_sqlite() else f"jdbc:{server}",
