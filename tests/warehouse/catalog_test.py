@@ -109,48 +109,34 @@ def make_earlier(monkeypatch: pytest.MonkeyPatch, name: str, frame: pl.DataFrame
         warehouse.overwrite(name, {c: frame[c][0] for c in TABLES[name].partitions}, frame.drop(new))
 
 
-def test_tables_of_an_earlier_version_get_new_columns(
+def test_tables_of_an_earlier_version_are_aligned(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`init` adds and names the columns that a table lacks, empty in its old rows; new rows have them."""
-    columns = TABLES["completions"].schema.columns()
-    new = ("revision", "input_tokens", "output_tokens", "finish_reason")
+    """`init` adds and names the columns that a table lacks, empty in its old rows, and the contract's metadata.
+
+    It takes one commit and no new snapshot. New rows have the columns, and stay in their order.
+    """
+    new = [
+        c for c in TABLES["completions"].schema.columns() if c.endswith("_tokens") or c in ("revision", "finish_reason")
+    ]
     row = filled("completions", {"response": "old"})
     make_earlier(monkeypatch, "completions", row, *new)
-    assert not set(new) & set(warehouse.scan("completions").collect_schema().names())
+    before, parts = warehouse.load_table("completions"), [row["part"] for row in warehouse.compare_contracts()]
+    assert {"response", "revision", "(documentation)", "(key)", "(sort order)"} <= {*parts}
     data.init()
-    names = ", ".join(f"completions.{name}" for name in columns if name in new)
+    names = ", ".join(f"completions.{name}" for name in new)
     assert f"added the columns {names}" in " ".join(capsys.readouterr().err.split())
     assert warehouse.scan("completions").collect().equals(row)
-    more = filled("completions", {"response": "new", "revision": "r1", "input_tokens": 3, "source": "zhihu"})
-    warehouse.overwrite("completions", {"source": "zhihu"}, more)
-    rows = warehouse.scan("completions").sort("response").collect()
-    assert rows.select("response", "revision", "input_tokens").rows() == [("new", "r1", 3), ("old", None, None)]
-    assert warehouse.query("select count(revision) as n from completions")["n"].to_list() == [1]
-    before = warehouse.load_table("completions").metadata_location
-    assert warehouse.create() == []
-    assert warehouse.load_table("completions").metadata_location == before  # aligned once
-    warehouse.close()
-
-
-def test_tables_of_an_earlier_version_get_the_metadata_of_their_contracts(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Documentation, required columns, key and sort order come in one commit; rows, snapshots and files stay."""
-    row = filled("tokens", {})
-    make_earlier(monkeypatch, "tokens", row)
-    before, parts = warehouse.load_table("tokens"), {row["part"] for row in warehouse.compare_contracts()}
-    assert {"tokens", "text_hash", "(documentation)", "(key)", "(sort order)"} <= parts
-    assert warehouse.create() == []
-    after = warehouse.load_table("tokens")
-    assert warehouse.compare_contracts() == []
+    after = warehouse.load_table("completions")
     assert after.metadata.snapshots == before.metadata.snapshots
     assert get_version(after.metadata_location) == get_version(before.metadata_location) + 1
-    assert warehouse.scan("tokens").collect().equals(row)
-    assert [field.required for field in after.schema().fields] == [True] * row.width
-    rows = filled("tokens", *({"text_hash": digest(number, 32)} for number in "3142"))
-    warehouse.overwrite("tokens", {"day": DAY}, rows)  # old files go, and new ones keep their order
-    assert warehouse.scan("tokens").collect().equals(rows)
+    assert [field.name for field in after.schema().fields if field.optional] == new
+    assert warehouse.compare_contracts() == warehouse.create() == []
+    assert warehouse.load_table("completions").metadata_location == after.metadata_location  # aligned once
+    more = filled("completions", *({"completion_id": digest(n, 64), "revision": n, "source": "zhihu"} for n in "3142"))
+    warehouse.overwrite("completions", {"source": "zhihu"}, more)
+    assert warehouse.scan("completions", pl.col("source") == "zhihu").collect().equals(more)
+    assert warehouse.query("select count(revision) as n from completions")["n"].to_list() == [4]
     warehouse.close()
 
 
