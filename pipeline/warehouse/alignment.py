@@ -1,7 +1,4 @@
-"""What Iceberg records of a table beside its rows: documentation, required columns, key and order, by the contract.
-
-Other engines read these. Tables of an earlier version, or changed by another engine, are aligned with their contracts.
-"""
+"""What other engines read in Iceberg's metadata: documentation, required columns, key and order, by the contracts."""
 
 from collections.abc import Collection
 from contextlib import suppress

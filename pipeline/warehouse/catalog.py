@@ -286,7 +286,6 @@ def locate(name: str) -> dict[str, Any]:
         "uri": url.render_as_string(),
         "jdbc": f"jdbc:sqlite:{locate_sqlite()}" if locate_sqlite() else f"jdbc:{server}",
         "user": url.username,
-        "is_sqlite": locate_sqlite() is not None,
         "warehouse": _location(),
         "state": load_table(name).metadata_location,
         "store": {option: value for option, value in build_properties().items() if option not in _SILENCE},

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -20,9 +21,7 @@ from tests.support.rows.filled import digest, filled
 def rows(tables: Path) -> dict[str, pl.DataFrame]:
     """One row in each table but `pairs`, which was never written, and two comments."""
     frames = {name: filled(name, {}) for name in TABLES}
-    frames["comments"] = filled(
-        "comments", {"user_id": digest("u", 32)}, {"comment_id": "c2", "text": "雨天", "like_count": 3}
-    )
+    frames["comments"] = filled("comments", {"user_id": digest("u", 32)}, {"comment_id": "c2", "text": "雨天"})
     frames["pairs"] = empty("pairs")
     for name, frame in frames.items():
         if frame.height:
@@ -35,12 +34,9 @@ def test_an_engine_reads_what_we_read(rows: dict[str, pl.DataFrame], run: Run, e
     """The printed code gives every table with our rows, and those of comments value by value."""
     snippets = {name: run("connect", engine, "--table", name).check().out for name in rows}
     for name, frame in rows.items():
-        values: dict[str, object] = {}
+        values: dict[str, Any] = {}
         exec(snippets[name], values)  # noqa: S102 - people run it
-        result = values["rows"]
-        if engine == "duckdb":
-            result = result.pl()  # type: ignore[attr-defined]
-        read = pl.DataFrame(result)
+        read = pl.DataFrame(values["rows"].pl() if engine == "duckdb" else values["rows"])
         assert (read.height, read.columns) == (frame.height, frame.columns)
         if name == "comments":
             assert_frame_equal(read.cast(frame.schema), frame, check_row_order=False)  # type: ignore[arg-type]
@@ -51,19 +47,15 @@ def test_settings_for_java_engines_hold_no_password(
     tables: Path, run: Run, monkeypatch: pytest.MonkeyPatch, is_server: bool
 ) -> None:
     """Spark and Trino get address, user, store and the state of the table; sqlglot reads their SQL."""
+    place = "s3://b/w'h/undertone/scores/metadata/00003-a.metadata.json"
     if is_server:
         uri = "postgresql+psycopg2://analyst:s3cret@db:5433/catalog?password=s3cret"
-        variables = {
-            "UNDERTONE_CATALOG": uri,
-            "UNDERTONE_WAREHOUSE": "s3://b/w'h",
-            "AWS_ENDPOINT_URL": "http://store:9000",
-        }
-        for name, value in variables.items():
-            monkeypatch.setenv(name, value)
-        place = "s3://b/w'h/undertone/scores/metadata/00003-a.metadata.json"
+        monkeypatch.setenv("UNDERTONE_CATALOG", uri)
+        monkeypatch.setenv("UNDERTONE_WAREHOUSE", "s3://b/w'h")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://store:9000")
         monkeypatch.setattr(catalog, "load_table", lambda _: SimpleNamespace(metadata_location=place))
     snippets = {e: run("connect", e, "--table", "scores").check().out for e in ("spark", "trino", "polars", "duckdb")}
-    assert [secret for secret in ("s3cret", "***") if secret in str(snippets)] == []
+    assert "s3cret" not in str(snippets).replace("***", "s3cret")
     for engine in ("spark", "trino"):
         settings, _, sql = snippets[engine].partition("-- SQL\n")
         for word in ("analyst", "http://store:9000", "jdbc:postgresql://db:5433/catalog"):
@@ -74,9 +66,7 @@ def test_settings_for_java_engines_hold_no_password(
         assert [other.key for other in others if other] == ["create", "command"] * (engine == "trino" and not is_server)
     assert ("PGPASSWORD" in snippets["polars"]) == is_server
     compile(snippets["polars"], "polars", "exec")
-    assert (
-        "iceberg_scan('s3://b/w''h/undertone/scores/metadata/00003-a.metadata.json')" in snippets["duckdb"]
-    ) == is_server
+    assert (place.replace("'", "''") in snippets["duckdb"]) == is_server
 
 
 def test_a_snapshot_has_the_rows_and_a_card(rows: dict[str, pl.DataFrame], run: Run, tmp_path: Path) -> None:
@@ -115,7 +105,7 @@ def test_a_snapshot_replaces_a_snapshot_alone(
     assert {path.name for path in out.iterdir()} == {"README.md", "comments.parquet", "scores.parquet"}
     assert pl.read_parquet(out / "comments.parquet").columns == rows["comments"].columns
     (out / "mine.txt").touch()
-    run("snapshot", "--out", out, "--force").check(2, "--force replaces a snapshot and nothing else")
+    run("snapshot", "--out", out, "--force").check(2, "mine.txt is of none")
     assert [*tmp_path.glob(".draft*")] == []
 
 
