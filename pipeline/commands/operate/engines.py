@@ -66,7 +66,7 @@ def snapshot(
             path = draft / f"{name}.parquet"
             frame.drop([] if with_personal else list_personal(name), strict=False).sink_parquet(path)
             written = pl.scan_parquet(path, glob=False)
-            rows.append((name, written.select(pl.len()).collect().item(), snapshot_id and str(snapshot_id)))
+            rows.append((name, written.select(pl.len()).collect().item(), str(snapshot_id) if snapshot_id else None))
             if "source" in TABLES[name].schema.column_names():
                 sources |= set(written.select(pl.col("source").unique()).collect()["source"])
         values = {"tables": rows, "sources": sorted(sources), "with_personal": with_personal, "version": __version__}
