@@ -24,7 +24,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         "tokenize": Command("Tokenize a day's comments; only new texts are tokenized.", "data:tokenize"),
         "tables": Command("List the tables with their rows.", "data:tables"),
         "query": Command("Query the tables with SQL. A query changes nothing.", "operate.query:query"),
-        "connect": Command("Print how another engine reads a table of this installation.", "operate.engines:connect"),
+        "connect": Command("Print how an engine reads a table of this installation.", "operate.engines:connect"),
         "snapshot": Command("Write the tables as plain Parquet files, with a card that describes them.",
                             "operate.engines:snapshot"),
         "report": Command("Write a day's HTML report and print its path.", "data:report"),

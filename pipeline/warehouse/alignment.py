@@ -14,17 +14,16 @@ from pipeline.tables import TABLES, empty
 
 def compare(handle: Table) -> list[dict[str, str]]:
     """List where a table's metadata is not as its contract: a row for each column or other part."""
-    name, schema, absent = handle.name()[-1], handle.schema(), ("absent", False, None)
+    name, schema, flags = handle.name()[-1], handle.schema(), {True: "optional", False: "required"}
     table, types = TABLES[name], empty(name).schema
-    columns = {c: (types[c], rules.nullable, rules.description) for c, rules in table.schema.columns().items()}
+    columns = {c: f"{types[c]} {flags[r.nullable]}: {r.description}" for c, r in table.schema.columns().items()}
     types = pl.Schema(schema_to_pyarrow(schema, include_field_ids=False))
-    fields = {field.name: (types[field.name], field.optional, field.doc) for field in schema.fields}
+    fields = {field.name: f"{types[field.name]} {flags[field.optional]}: {field.doc}" for field in schema.fields}
     spec, order = (
         [schema.find_column_name(f.source_id) for f in p.fields] for p in (handle.spec(), handle.sort_order())
     )
-    parts: dict[str, tuple[object, object]] = {
-        c: (columns.get(c, absent), fields.get(c, absent)) for c in columns | fields
-    }
+    parts: dict[str, tuple[object, object]]
+    parts = {column: (columns.get(column, "absent"), fields.get(column, "absent")) for column in columns | fields}
     parts["(documentation)"] = _summarize(name), handle.properties.get("comment")
     parts["(key)"] = sorted(table.key), sorted(schema.identifier_field_names())
     parts |= {"(partitions)": ([*table.partitions], spec), "(sort order)": (_list_sorted(name), order)}

@@ -212,7 +212,7 @@ def align() -> list[str]:
         nullable = alignment.find_nulls(handle, scan_state(handle))
         with suppress(CommitFailedException), handle.transaction() as change:
             alignment.align(change, name, nullable)
-        if added := [f"{name}.{row['part']}" for row in differences if "absent" in row["iceberg"]]:
+        if added := [f"{name}.{row['part']}" for row in differences if row["iceberg"] == "absent"]:
             messages.append(f"added the columns {', '.join(added)}")
         if alignment.compare(handle) != differences:
             messages.append(f"{name}: documentation, required columns, key and order are as in its contract")

@@ -47,7 +47,7 @@ def snapshot(
     force: Annotated[bool, Option("--force", help="Replace an earlier snapshot in the folder.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Write the tables as plain Parquet files, one a table, with a card that describes them (README.md).
+    """Write the tables as plain Parquet files, with a card that describes them (README.md).
 
     Examples: `undertone snapshot --out share`; `undertone snapshot --out share --table comments --force`
     """
