@@ -204,7 +204,7 @@ def align() -> list[str]:
 
     No row changes. A column that holds nulls or cannot be read stays optional.
     """
-    messages = []
+    messages, aligned = [], []
     for name in sorted(list_registered().keys() & TABLES.keys()):
         handle = load_table(name)
         if not (differences := alignment.compare(handle)):
@@ -215,10 +215,14 @@ def align() -> list[str]:
         if added := [f"{name}.{row['part']}" for row in differences if row["iceberg"] == "absent"]:
             messages.append(f"added the columns {', '.join(added)}")
         if alignment.compare(handle) != differences:
-            messages.append(f"{name}: documentation, required columns, key and order are as in its contract")
+            aligned.append(name)
         if nullable:
             problem = f"{name}: {', '.join(nullable)}: some rows have no value or cannot be read, so it stays optional"
             messages.append(f"{problem}; import or build these rows again, then run `undertone init`")
+    if aligned:
+        messages.append(
+            f"aligned documentation, required columns, key and order with the contracts: {', '.join(aligned)}"
+        )
     return messages
 
 
