@@ -204,7 +204,8 @@ def align() -> list[str]:
 
     No row changes. A column that holds nulls or cannot be read stays optional.
     """
-    messages, aligned = [], []
+    messages: list[str] = []
+    aligned: list[str] = []
     for name in sorted(list_registered().keys() & TABLES.keys()):
         handle = load_table(name)
         if not (differences := alignment.compare(handle)):
@@ -220,9 +221,7 @@ def align() -> list[str]:
             problem = f"{name}: {', '.join(nullable)}: some rows have no value or cannot be read, so it stays optional"
             messages.append(f"{problem}; import or build these rows again, then run `undertone init`")
     if aligned:
-        messages.append(
-            f"aligned documentation, required columns, key and order with the contracts: {', '.join(aligned)}"
-        )
+        messages += [f"documentation, required columns, key and order are as in the contracts: {', '.join(aligned)}"]
     return messages
 
 
