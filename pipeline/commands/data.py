@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import polars as pl
 from typer import Argument, Option, echo
@@ -21,20 +21,17 @@ from pipeline.tasks.record import table_counts
 from pipeline.tasks.record.retry import retry
 from pipeline.text.segment import count_disagreements
 
-if TYPE_CHECKING:
-    from pipeline.tasks.daily.intake import Collected
-
 
 def init() -> None:
-    """Create the catalog and the tables. Safe to repeat: it adds the columns that tables of an earlier version lack.
+    """Create the catalog and the tables. Safe to repeat: it aligns tables of an earlier version with their contracts.
 
     Example: `undertone init`
     """
-    columns, created = warehouse.widen(), warehouse.create()
+    messages, created = warehouse.align(), warehouse.create()
     if count := private.tighten(settings.home()):
-        console.report(f"{count:,} files and folders of {settings.home()} could be read by others; now by you alone")
-    if columns:
-        console.report(f"added the columns {', '.join(columns)}")
+        messages += [f"{count:,} files and folders of {settings.home()} could be read by others; now by you alone"]
+    for message in messages:
+        console.report(message)
     console.report(f"created {', '.join(created)}" if created else "all tables exist")
 
 
@@ -106,7 +103,7 @@ def collect(
     _print(collected, as_json)
 
 
-def _print(collected: "Sequence[Collected]", as_json: bool) -> None:
+def _print(collected: Sequence[Collected], as_json: bool) -> None:
     if collected:
         console.show(pl.DataFrame(collected, schema=["source", "articles", "read", "kept", "dropped"]), as_json)
     for source in collected:

@@ -69,6 +69,10 @@ TABLES: dict[str, Table] = {
 }
 """Every table by name. `dropped` has no key: a file may hold the same bad row twice."""
 
+_DOCUMENTED = (part for table in TABLES.values() for part in (table.schema.__doc__, *table.schema.columns().values()))
+DOCUMENTATION = "\n".join(part.description or "" if isinstance(part, dy.Column) else str(part) for part in _DOCUMENTED)
+"""Of tables and columns. The metadata of tables hold these words, so an erasure does not take them for a person's."""
+
 
 def empty(name: str) -> pl.DataFrame:
     """A frame of the table's columns and no rows. It is made once, so do not change it in place."""
@@ -78,3 +82,9 @@ def empty(name: str) -> pl.DataFrame:
 @cache
 def _create_empty(schema: type[dy.Schema]) -> pl.DataFrame:
     return schema.create_empty()
+
+
+def list_personal(name: str) -> list[str]:
+    """The columns of a table that stand for a person, by its contract."""
+    columns = TABLES[name].schema.columns()
+    return [column for column, rules in columns.items() if (rules.metadata or {}).get("is_personal")]

@@ -3,7 +3,7 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import origin_column, rule, source_column, time_column
+from pipeline.tables.columns import PERSONAL, origin_column, rule, source_column, time_column
 
 
 class RawPages(dy.Schema):
@@ -50,7 +50,9 @@ class Comments(dy.Schema):
     reply_count = dy.Int64(nullable=True, min=0, description="Replies, as the site counts them")
     duplicate_count = dy.Int64(min=0, description="Number of dropped comments with the same text in this thread")
     created_at = time_column("Time of the comment")
-    user_id = dy.String(nullable=True, regex="^[0-9a-f]{32}$", description="Keyed HMAC of the user id, or null")
+    user_id = dy.String(
+        nullable=True, regex="^[0-9a-f]{32}$", description="Keyed HMAC of the user id, or null", metadata=PERSONAL
+    )
     is_hot = dy.Bool(description="The site listed it among its hot comments")
     lang = dy.String(description="zh, en, ja, ko or und")
     adapter = dy.String(min_length=1, description="Adapter and version that created the row, such as weibo/1")

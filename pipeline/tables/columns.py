@@ -5,6 +5,7 @@ from typing import Any
 import dataframely as dy
 import polars as pl
 
+PERSONAL = {"is_personal": True}  # of a column that stands for a person: a plain copy of the tables leaves it out
 SOURCE = r"^[a-z][a-z0-9_]{0,39}$"
 
 

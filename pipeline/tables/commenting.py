@@ -3,7 +3,7 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import SOURCE, rule, source_column
+from pipeline.tables.columns import PERSONAL, SOURCE, rule, source_column
 
 
 class Threads(dy.Schema):
@@ -45,7 +45,7 @@ class CommentGrades(dy.Schema):
     comment_id = dy.String(min_length=1, description="comments.comment_id, or generated_comments.generated_id")
     grade = dy.Float64(min=1, max=5, description="Mean of the grades")
     grades = dy.List(dy.Float64(min=1, max=5), description="Grades in the order of raters")
-    raters = dy.List(dy.String(), description="Pseudonyms of the raters, in order")
+    raters = dy.List(dy.String(), description="Pseudonyms of the raters, in order", metadata=PERSONAL)
     tool = dy.String(min_length=1, description="Tool of the grades: label_studio, file, simulated, …")
 
 

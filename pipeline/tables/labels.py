@@ -3,7 +3,7 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import SOURCE, rule, source_column, time_column
+from pipeline.tables.columns import PERSONAL, SOURCE, rule, source_column, time_column
 
 
 class LabelTasks(dy.Schema):
@@ -29,7 +29,7 @@ class Labels(dy.Schema):
     task_id = dy.String(regex="^[0-9a-f]{32}$", description="label_tasks.task_id")
     round = dy.Int64(min=1, max=2, description="1, or 2 for a task that is labelled again")
     stage = dy.Int64(min=1, max=2, description="1: one of three raters; 2: the adjudicator")
-    rater_id = dy.String(min_length=1, description="Pseudonym of the rater")
+    rater_id = dy.String(min_length=1, description="Pseudonym of the rater", metadata=PERSONAL)
     field = dy.String(min_length=1, description="Kind of information, or an optional note")
     value = dy.String(min_length=1, description="One of the values of the field; text for a note")
     labelled_at = time_column("Time of the answer, if the tool records it")

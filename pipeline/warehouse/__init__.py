@@ -5,7 +5,7 @@ commit; `stage` and `scan_staged` take them from mapped shards; `erase` and `mai
 `connect` opens DuckDB over tables and views.
 """
 
-from pipeline.warehouse.catalog import STORE, close, create, get_snapshot_id, list_tables, load_table, scan, widen
+from pipeline.warehouse.catalog import STORE, align, close, create, get_snapshot_id, list_tables, load_table, scan
 from pipeline.warehouse.corpus import make_corpus
 from pipeline.warehouse.erase import (
     discard,
@@ -18,7 +18,7 @@ from pipeline.warehouse.erase import (
     rewrite,
     scan_history,
 )
-from pipeline.warehouse.query import connect, list_checks, query, read, run_check
+from pipeline.warehouse.query import compare_contracts, connect, list_checks, query, read, run_check
 from pipeline.warehouse.scratch import create_attempt, stage
 from pipeline.warehouse.search import Place, list_spellings, search
 from pipeline.warehouse.upkeep.maintain import maintain

@@ -23,7 +23,7 @@ from pipeline import settings
 from pipeline.errors import BadInput, Missing, Retry
 from pipeline.private import make_folder
 from pipeline.tables import TABLES, empty
-from pipeline.warehouse import checksums
+from pipeline.warehouse import alignment, checksums
 from pipeline.warehouse.files import get_path, list_folder, open_store
 
 log = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ def close() -> None:
 def create() -> list[str]:
     """Create the catalog and every table of `tables.TABLES` that is absent; return the names created.
 
-    Tables of an earlier version get the columns they lack, empty in their old rows.
+    Tables of an earlier version are aligned with their contracts.
 
     Raises:
         BadInput: the catalog is damaged, or lacks tables whose files are there; nothing was created.
@@ -185,29 +185,44 @@ def create() -> list[str]:
         make_folder(Path(settings.warehouse()))
     current = open_catalog(create_tables=True)
     current.create_namespace_if_not_exists(NAMESPACE)
-    widen()
+    align()
     for name in absent:
         columns = empty(name).to_arrow().schema
         with (
             suppress(TableAlreadyExistsError, CommitFailedException),  # another process was faster
             current.create_table_transaction(f"{NAMESPACE}.{name}", schema=columns, properties=PROPERTIES) as tx,
-            tx.update_spec() as spec,
         ):
-            for column in TABLES[name].partitions:
-                spec.add_identity(column)
+            with tx.update_spec() as spec:
+                for column in TABLES[name].partitions:
+                    spec.add_identity(column)
+            alignment.align(tx, name)
     return absent
 
 
-def widen() -> list[str]:
-    """Add the columns that tables of an earlier version lack, empty in old rows; return `table.column` of each."""
-    added = []
+def align() -> list[str]:
+    """Align tables with their contracts: columns, documentation, required columns, key, order; return messages.
+
+    No row changes. A column that holds nulls or cannot be read stays optional.
+    """
+    messages: list[str] = []
+    aligned: list[str] = []
     for name in sorted(list_registered().keys() & TABLES.keys()):
-        handle, columns = load_table(name), empty(name).to_arrow().schema
-        if absent := [column for column in columns.names if column not in handle.schema().column_names]:
-            with suppress(CommitFailedException), handle.update_schema() as change:
-                change.union_by_name(columns)
-            added += [f"{name}.{column}" for column in absent]
-    return added
+        handle = load_table(name)
+        if not (differences := alignment.compare(handle)):
+            continue
+        nullable = alignment.find_nulls(handle, scan_state(handle))
+        with suppress(CommitFailedException), handle.transaction() as change:
+            alignment.align(change, name, nullable)
+        if added := [f"{name}.{row['part']}" for row in differences if row["iceberg"] == "absent"]:
+            messages.append(f"added the columns {', '.join(added)}")
+        if alignment.compare(handle) != differences:
+            aligned.append(name)
+        if nullable:
+            problem = f"{name}: {', '.join(nullable)}: some rows have no value or cannot be read, so it stays optional"
+            messages.append(f"{problem}; import or build these rows again, then run `undertone init`")
+    if aligned:
+        messages += [f"documentation, required columns, key and order are as in the contracts: {', '.join(aligned)}"]
+    return messages
 
 
 def list_tables() -> list[str]:
@@ -264,6 +279,20 @@ def locate_sqlite() -> Path | None:
 def _format_address() -> str:
     """Format the catalog's address without its password."""
     return str(locate_sqlite() or make_url(settings.catalog_uri()).render_as_string())
+
+
+def locate(name: str) -> dict[str, Any]:
+    """Locate catalog, store and current state of a table for other programs, without a password."""
+    url = make_url(settings.catalog_uri())._replace(password=None).difference_update_query(["password", "sslpassword"])
+    server = url._replace(drivername=url.get_backend_name(), username=None).render_as_string()
+    return {
+        "uri": url.render_as_string(),
+        "jdbc": f"jdbc:sqlite:{locate_sqlite()}" if locate_sqlite() else f"jdbc:{server}",
+        "user": url.username,
+        "warehouse": _location(),
+        "state": load_table(name).metadata_location,
+        "store": {option: value for option, value in build_properties().items() if option not in _SILENCE},
+    }
 
 
 def list_registered() -> dict[str, str]:

@@ -17,7 +17,7 @@ from pipeline.private import make_folder
 from pipeline.score import reference as scales
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
-from pipeline.warehouse import catalog
+from pipeline.warehouse import alignment, catalog
 
 if TYPE_CHECKING:
     import duckdb
@@ -158,3 +158,8 @@ def run_check(name: str, day: str | None = None) -> list[dict[str, Any]]:
     if day is not None and "day" in violations.columns:  # some checks are about no day
         violations = violations.filter(pl.col("day") == parse_day(day))
     return violations.head(5).to_dicts()
+
+
+def compare_contracts() -> list[dict[str, str]]:
+    """List where Iceberg's metadata of the tables is not as their contracts: a row for each column or other part."""
+    return [row for name in TABLES for row in alignment.compare(catalog.load_table(name))]

@@ -25,6 +25,7 @@ from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownExcept
 from pyiceberg.expressions import AlwaysTrue, And, EqualTo
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.sorting import UNSORTED_SORT_ORDER_ID
 from pyiceberg.table.update import AddSnapshotUpdate
 
 from pipeline import logs, settings
@@ -91,6 +92,8 @@ def _write(handle: Table, name: str, partition: Slice, frame: pl.LazyFrame, run_
     guard = _GuardedCatalog(handle.catalog, count, partition)
     guarded = copy.copy(handle)
     guarded.catalog = cast("Catalog", guard)
+    # of a table with a sort order polars would sort all rows in memory; ours stay in their order
+    guarded.metadata = handle.metadata.model_copy(update={"default_sort_order_id": UNSORTED_SORT_ORDER_ID})
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Delete operation did not match any records")

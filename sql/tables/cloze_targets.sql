@@ -5,7 +5,7 @@ create table cloze_targets (
     subtask varchar not null, -- Kind of abstractness: imperceptibility or nonspecificity
     thread_id varchar not null, -- articles.thread_id
     start bigint not null, -- Start of the word in the summary, in characters
-    end bigint not null, -- End of the word, exclusive
+    "end" bigint not null, -- End of the word, exclusive
     word varchar not null, -- The word in the summary
     lemma varchar not null, -- Base form
     upos varchar not null, -- Universal part of speech

@@ -1,6 +1,8 @@
 """The catalog: set up once, absent before, pinned when asked."""
 
+from copy import copy
 from pathlib import Path
+from typing import Any
 
 import dataframely as dy
 import polars as pl
@@ -11,9 +13,10 @@ from pipeline import warehouse
 from pipeline.commands import data
 from pipeline.errors import BadInput, Missing
 from pipeline.tables import TABLES, empty
-from pipeline.warehouse import catalog
-from tests.support.rows.filled import filled
-from tests.support.rows.held import texts, write
+from pipeline.warehouse import alignment, catalog
+from pipeline.warehouse.files import get_version
+from tests.support.rows.filled import DAY, digest, filled
+from tests.support.rows.held import data_files, texts, write
 
 
 def test_create_makes_every_table_once(home: Path) -> None:
@@ -32,9 +35,7 @@ def test_a_table_comes_back_with_the_types_of_its_contract(tables: Path, name: s
     warehouse.overwrite(name, {c: frame[c][0] for c in TABLES[name].partitions}, frame)
     assert warehouse.scan(name).collect().equals(frame)
     assert warehouse.scan(name).collect_schema() == empty(name).schema
-    schema, spec = warehouse.load_table(name).schema(), warehouse.load_table(name).spec()
-    assert [field.name for field in schema.fields] == frame.columns
-    assert tuple(schema.find_column_name(field.source_id) for field in spec.fields) == TABLES[name].partitions
+    assert alignment.compare(warehouse.load_table(name)) == []
 
 
 def test_without_a_catalog_file_the_message_names_init(home: Path) -> None:
@@ -92,29 +93,62 @@ def test_a_home_that_addresses_cannot_hold_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_tables_of_an_earlier_version_are_widened(
+def make_earlier(monkeypatch: pytest.MonkeyPatch, name: str, frame: pl.DataFrame, *new: str) -> None:
+    """Create tables as earlier versions did, this one with these rows, without metadata and without the new columns."""
+    earlier: Any = {n: copy(c) for n, c in TABLES[name].schema.columns().items() if n not in new}
+    for column in earlier.values():
+        column.nullable = True
+    with monkeypatch.context() as patch:
+        patch.setitem(contracts.TABLES, name, TABLES[name]._replace(schema=type("Earlier", (dy.Schema,), earlier)))
+        patch.setattr(alignment, "align", lambda *_: None)
+        patch.setattr(alignment, "compare", lambda _: [])
+        warehouse.create()
+        warehouse.overwrite(name, {c: frame[c][0] for c in TABLES[name].partitions}, frame.drop(new))
+
+
+def test_tables_of_an_earlier_version_are_aligned(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`init` adds and names the columns that a table lacks, empty in its old rows; new rows have them."""
-    columns = TABLES["completions"].schema.columns()
-    new = ("revision", "input_tokens", "output_tokens", "finish_reason")
-    earlier: type[dy.Schema] = type("Earlier", (dy.Schema,), {n: c for n, c in columns.items() if n not in new})
+    """`init` adds columns, empty in old rows, and metadata in one commit; new rows have them, and keep their order."""
+    new = ["revision", "input_tokens", "output_tokens", "finish_reason"]
     row = filled("completions", {"response": "old"})
-    with monkeypatch.context() as patch:
-        patch.setitem(contracts.TABLES, "completions", TABLES["completions"]._replace(schema=earlier))
-        warehouse.create()
-        warehouse.overwrite("completions", {"source": "weibo"}, row.drop(new))
-        assert not set(new) & set(warehouse.scan("completions").collect_schema().names())
+    make_earlier(monkeypatch, "completions", row, *new)
+    before, parts = warehouse.load_table("completions"), [row["part"] for row in warehouse.compare_contracts()]
+    assert {"response", "revision", "(documentation)", "(key)", "(sort order)"} <= {*parts}
     data.init()
-    names = ", ".join(f"completions.{name}" for name in columns if name in new)
-    assert f"added the columns {names}" in " ".join(capsys.readouterr().err.split())
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"added the columns {', '.join(f'completions.{name}' for name in new)}" in message
     assert warehouse.scan("completions").collect().equals(row)
-    more = filled("completions", {"response": "new", "revision": "r1", "input_tokens": 3, "source": "zhihu"})
+    after = warehouse.load_table("completions")
+    assert after.metadata.snapshots == before.metadata.snapshots
+    assert get_version(after.metadata_location) == get_version(before.metadata_location) + 1
+    assert [field.name for field in after.schema().fields if field.optional] == new
+    assert warehouse.compare_contracts() == warehouse.create() == []
+    assert warehouse.load_table("completions").metadata_location == after.metadata_location  # aligned once
+    more = filled("completions", *({"completion_id": digest(n, 64), "revision": n, "source": "zhihu"} for n in "3142"))
     warehouse.overwrite("completions", {"source": "zhihu"}, more)
-    rows = warehouse.scan("completions").sort("response").collect()
-    assert rows.select("response", "revision", "input_tokens").rows() == [("new", "r1", 3), ("old", None, None)]
-    assert warehouse.query("select count(revision) as n from completions")["n"].to_list() == [1]
-    before = warehouse.load_table("completions").schema().schema_id
-    assert warehouse.create() == []
-    assert warehouse.load_table("completions").schema().schema_id == before  # widened once
+    assert warehouse.scan("completions", pl.col("source") == "zhihu").collect().equals(more)
+    assert warehouse.query("select count(revision) as n from completions")["n"].to_list() == [4]
+    warehouse.close()
+
+
+@pytest.mark.parametrize("damage", ["null", "no file"])
+def test_a_column_with_nulls_stays_optional(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    """`init` names it, aligns all else, and makes it required once the rows are whole."""
+    rows = filled("tokens", {}, {"text_hash": digest("b", 32)})
+    uncertain = ["tokens", "tokenizer"]
+    make_earlier(
+        monkeypatch, "tokens", rows.with_columns(pl.when(text_hash=rows["text_hash"][0]).then(pl.col(uncertain)))
+    )
+    if damage == "no file":
+        data_files("tokens")[0].unlink()
+        uncertain = rows.columns
+    data.init()
+    assert f"tokens: {', '.join(uncertain)}: some rows have no value" in " ".join(capsys.readouterr().err.split())
+    assert [row["part"] for row in warehouse.compare_contracts()] == [*uncertain, "(key)"]
+    warehouse.overwrite("tokens", {"day": DAY}, rows)
+    data.init()
+    assert warehouse.compare_contracts() == []
     warehouse.close()

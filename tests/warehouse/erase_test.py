@@ -27,9 +27,9 @@ def holders(home: Path, text: str) -> list[str]:
 
 def test_the_search_for_bytes_finds_what_is_there(tables: Path) -> None:
     """Before an erasure the search sees the text in a data file, packed as it is, and other texts nowhere."""
-    write(SECRET)
+    write(SECRET, source="tieba")
     assert {Path(p).suffix for p in holders(tables, SECRET)} == {".parquet"}
-    assert {Path(p).suffix for p in holders(tables, "weibo")} == {".parquet", ".avro"}
+    assert {Path(p).suffix for p in holders(tables, "tieba")} == {".parquet", ".avro"}
     assert holders(tables, "never written") == []
 
 

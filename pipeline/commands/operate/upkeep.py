@@ -38,18 +38,7 @@ def maintain(
 
     Examples: `undertone maintain --dry-run`; `undertone maintain --table comments --keep-days 30`
     """
-    params = {
-        "keep_days": keep_days,
-        "grace_hours": grace_hours,
-        "quiet_hours": quiet_hours,
-        "small_files": small_files,
-        "target_megabytes": target_megabytes,
-        "gigabytes": gigabytes,
-        "footers": footers,
-        "verify_weeks": verify_weeks,
-        "force": force,
-        "dry_run": dry_run,
-    }
+    params = {name: value for name, value in locals().items() if name not in ("table", "as_json")}
     rows: list[dict[str, Any]] = []
     errors = []
     for name in iterate(upkeep.list_tables(table or [], params), "tables maintained"):
@@ -69,6 +58,8 @@ def check(
 ) -> None:
     """Run the data checks of sql/checks, or look for damaged files. Exit code 1 if a check fails or a file is damaged.
 
+    The check `contracts` compares Iceberg's metadata with the contracts; `undertone init` aligns it.
+
     Examples: `undertone check`; `undertone check --deep`
     """
     if deep:
@@ -82,12 +73,12 @@ def check(
             console.report(f"{len(damaged)} files are damaged" if damaged else "every file is as it was written")
         raise Exit(1 if damaged else 0)
     is_failed = False
-    for name in warehouse.list_checks():
-        rows = warehouse.run_check(name)
+    for name in [*warehouse.list_checks(), "contracts"]:
+        rows = warehouse.compare_contracts() if name == "contracts" else warehouse.run_check(name)
         is_failed |= bool(rows)
         console.out.print(f"{'FAILED' if rows else 'holds '}  {name}", markup=False)
         if rows:
-            console.table(pl.DataFrame(rows))
+            console.table(pl.DataFrame(rows[:5]))
     raise Exit(int(is_failed))
 
 

@@ -15,7 +15,7 @@ from pipeline.collect.clean import hash_text
 from pipeline.collect.privacy import anonymise
 from pipeline.errors import BadInput
 from pipeline.io.rows import read_chunks
-from pipeline.tables import SOURCE
+from pipeline.tables import DOCUMENTATION, SOURCE
 from pipeline.tasks.erasure import pages, rules
 from pipeline.tasks.erasure.rules import COMMENT, RULES, THREAD, Targets, create_keys, has_text, is_among, is_one_of
 
@@ -241,10 +241,10 @@ def _select_own_texts(
     texts = _select_unshared(texts.to_frame("text"), other_texts, ["text"])["text"]
     long_texts = texts.filter(~rules.is_short(texts))
     patterns = sorted({part for text in long_texts for part in (text, *_cut_ends(text))})
-    shared: set[str] = set()
+    shared = {part for part in patterns if part in DOCUMENTATION}
     if patterns:
         matches = other_texts.select(pl.col("text").str.extract_many(patterns, overlapping=True).explode())
-        shared = set(matches.drop_nulls().unique().collect(engine="streaming")["text"])
+        shared |= set(matches.drop_nulls().unique().collect(engine="streaming")["text"])
     own_texts = [text for text in long_texts if text not in shared]
     excerpts = {excerpt for text in own_texts for excerpt in _cut_ends(text) - shared or {text}}
     return texts, sorted({spelling for excerpt in excerpts for spelling in warehouse.list_spellings(excerpt)})

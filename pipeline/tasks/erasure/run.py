@@ -93,7 +93,7 @@ def forget(
         Retry: other writers won every race, or something remains; the message says where. Run it again.
     """
     checked = check_request(request, key)
-    warehouse.widen()  # receipts have columns that a warehouse of an earlier version lacks
+    warehouse.align()  # receipts have columns that a warehouse of an earlier version lacks
     warehouse.refuse_unknown_states(RULES)
     with warehouse.lock_erasures(), _open_erasure(checked, key or settings.user_key()) as erasure_id:
         targets = resolve(checked)

@@ -11,6 +11,7 @@ from polars.testing import assert_frame_equal
 from pipeline import settings, warehouse
 from pipeline.collect.privacy import anonymise
 from pipeline.errors import BadInput, Retry
+from pipeline.tables import TABLES
 from pipeline.tasks.erasure import run
 from pipeline.tasks.erasure.request import Request
 from tests.support.rows.held import held
@@ -195,3 +196,10 @@ def test_words_of_others_are_no_trace(tables: Path) -> None:
     run.forget(PERSON)
     assert held("sentences")["item_id"].to_list() == ["1", "3"]
     assert held("comments").height == 2
+
+
+def test_words_of_our_documentation_are_no_trace(tables: Path) -> None:
+    """A comment that equals the documentation of a column is erased; the tables' metadata still has those words."""
+    put_comments(str(TABLES["comments"].schema.columns()["text"].description))
+    run.forget(PERSON)
+    assert USER not in held("comments")["user_id"].to_list()
