@@ -72,7 +72,7 @@ def test_three_days_by_schedule_alone(
         "UNDERTONE_LEAST_NEW_ROWS": "1",
         "UNDERTONE_RESOURCES": str(resources),
     }
-    with Cluster(tmp_path / "cluster", **settings) as cluster:
+    with Cluster(tmp_path / "cluster", heartbeat=60, **settings) as cluster:
         put_in_force(monkeypatch, cluster.environment)
         fill(cluster.home / "inbox")
         for day in DAYS:
