@@ -9,7 +9,7 @@ export TOKENIZERS_PARALLELISM ?= false
 # some images of Python set it; then every process of ours, and every worker of the tests, compiles all again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup wordnet demo up down test check messages format docs bench fuzz faults backfills scale lock sbom audit clean
+.PHONY: setup wordnet demo up down test check messages format docs notebooks bench fuzz faults backfills scale lock sbom audit clean
 
 setup: $(VENV)/.ready
 
@@ -69,6 +69,12 @@ format: setup
 docs: setup
 	rm -rf build/docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/docs
+
+# run the notebooks of examples/ and store what they print
+notebooks: setup
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -c 'import sys, nbclient, nbformat; \
+	[nbformat.write(nbclient.NotebookClient(nbformat.read(path, 4), record_timing=False, coalesce_streams=True).execute(), path) \
+	for path in sys.argv[1:]]' examples/*.ipynb
 
 bench: setup
 	$(BIN)/python tests/bench/run.py
