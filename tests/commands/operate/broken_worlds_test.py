@@ -54,6 +54,7 @@ WORDS = {
     "evaluate quality": "--data {file} --model {model}", "evaluate compression": "--data {file}",
     "evaluate recovery": "--references {file} --model {model}", "score implicitness": "{file} --model {model}",
     "score subtext": "{file} --model {model}", "score abstractness": "word --model {model}",
+    "connect": "duckdb", "snapshot": "-o {out}", "export site": "-o {out}",
     "score quality": "{file} --model {model}", "score context-shift": "{file} --model {model}",
 }  # fmt: skip
 

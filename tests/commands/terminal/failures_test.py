@@ -148,7 +148,7 @@ def test_signals_end_in_a_line(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_what_was_left_out_is_printed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_left_out_is_printed(run: Run, tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reasons by count with what to do, ten at most; `--json` gives them as the last object; a repeat counts once."""
 
     def checks() -> list[str]:

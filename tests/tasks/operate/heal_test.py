@@ -79,6 +79,7 @@ def test_scheduled_dags_of_papers_are_healed(
     """
     comments = [{"comment_id": str(n), "day": parse_day(LATEST)} for n in range(101)]
     warehouse.overwrite("comments", warehouse.make_slice(day=LATEST), filled("comments", *comments))
+    warehouse.overwrite("articles", warehouse.make_slice(day=LATEST), filled("articles", {"day": parse_day(LATEST)}))
     hours = {DAY: (1, 2), NEXT: (4, 3), LATEST: (1, 2)}  # of the collection, and of the work
     for day, (collected, seen) in hours.items():
         for run, hour in (("collect", collected), (step, seen)):
