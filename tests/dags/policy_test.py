@@ -242,3 +242,13 @@ def test_asking_is_never_the_default(bag: Any) -> None:
     """Nobody is asked, so nothing is paid for, unless the form names a model."""
     assert bag.dags["impscore"].params["model"] is None
     assert bag.dags["impscore"].params["promote"] is False
+
+
+def test_what_is_not_due_runs_nothing(bag: Any) -> None:
+    """`due` skips no task that is mapped over a list of ours (Airflow skips the index -1 alone), so its rule must."""
+    from airflow.sdk import XComArg
+
+    for task in (task for dag in bag.dags.values() for task in dag.tasks if task.is_mapped):
+        values = task._get_specified_expand_input().value
+        is_literal = isinstance(values, dict) and not any(isinstance(value, XComArg) for value in values.values())
+        assert not is_literal or task.trigger_rule == "all_success", (task.dag_id, task.task_id)
