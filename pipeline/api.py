@@ -3,7 +3,7 @@
 Each imports what it needs when it is called. All else is private by convention and may change in any version.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import BadInput
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def _check_texts(**lists: Any) -> None:
     for name, texts in lists.items():
-        if isinstance(texts, str) or not isinstance(texts, Iterable):
+        if isinstance(texts, str) or not isinstance(texts, Collection):  # an iterator is read once alone
             raise BadInput(f"{name}: expected a list of texts, got {type(texts).__name__}")
         for index, text in enumerate(texts):
             if not isinstance(text, str | None):
@@ -275,9 +275,13 @@ def ndd(
 
 
 def compress(
-    texts: Sequence[str], ratio: float, model: str = "count", divergence: str = "kl", weights: str = "balanced",
+    texts: Sequence[str],
+    ratio: float,
+    model: str = "count",
+    divergence: str = "kl",
+    weights: str = "balanced",
     spans: str = "paper",
-) -> list[str | None]:  # fmt: skip
+) -> list[str | None]:
     """Compress English or Chinese texts: drop the words whose loss changes the expectation of the others least.
 
     `ratio` is the share of the words to keep, above 0 and at most 1; `model` and `divergence` as in `ndd`.

@@ -42,6 +42,7 @@ def test_lists_that_do_not_fit_are_named() -> None:
         "one: expected a text, got list": lambda: pipeline.ndd([text], ["b"]),  # type: ignore[arg-type]
         "other: expected a text, got none": lambda: pipeline.ndd("a", ""),
         "text: expected a list of texts, got str": lambda: pipeline.implicitness(text),
+        "text: expected a list of texts, got list_iterator": lambda: pipeline.implicitness(iter([text])),
         r"text\[1\]: expected a text, got int": lambda: pipeline.compress([text, 3], 0.5),  # type: ignore[list-item]
         r"references\[0\]: expected a list of texts, got str": lambda: pipeline.overlap([text], [text]),
         "groups: expected lists of texts by name, got list": lambda: pipeline.rank([text]),  # type: ignore[arg-type]

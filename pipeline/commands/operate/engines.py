@@ -1,26 +1,16 @@
 """The commands `connect` and `snapshot`: the tables for other programs."""
 
 import json
-import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
-import polars as pl
 from typer import Argument, Option, echo
 
-from pipeline import __version__, warehouse
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Json
-from pipeline.errors import BadInput
-from pipeline.io.atomic import check_empty, create_folder, write_text
-from pipeline.progress import iterate
 from pipeline.report.sections import render_template
-from pipeline.tables import TABLES, empty, list_personal
+from pipeline.tasks.operate import snapshot as work
 from pipeline.warehouse import catalog
-
-CARD = "README.md"
-FILES = {CARD, *(f"{name}.parquet" for name in TABLES)}
 
 
 def connect(
@@ -51,31 +41,6 @@ def snapshot(
 
     Examples: `undertone snapshot --out share`; `undertone snapshot --out share --table comments --force`
     """
-    if not (force and out.is_dir()):
-        check_empty(out)
-    elif foreign := {path.name for path in out.iterdir()} - FILES:
-        raise BadInput(
-            f"{out}: --force replaces a snapshot alone, and {min(foreign)} is of none; choose another folder"
-        )
-    rows: list[tuple[str, int, str | None]] = []
-    sources: set[str] = set()
-    with create_folder(out.absolute()) as draft:
-        for name in iterate(dict.fromkeys(table or TABLES), "tables written"):
-            snapshot_id = warehouse.get_snapshot_id(name)
-            frame = warehouse.scan(name, snapshot_id=snapshot_id) if snapshot_id else empty(name).lazy()
-            path = draft / f"{name}.parquet"
-            frame.drop([] if with_personal else list_personal(name), strict=False).sink_parquet(path)
-            written = pl.scan_parquet(path, glob=False)
-            rows.append((name, written.select(pl.len()).collect().item(), str(snapshot_id) if snapshot_id else None))
-            if "source" in TABLES[name].schema.column_names():
-                sources |= set(written.select(pl.col("source").unique()).collect()["source"])
-        values = {"tables": rows, "sources": sorted(sources), "with_personal": with_personal, "version": __version__}
-        personal = [f"{name}.{column}" for name, *_ in rows for column in list_personal(name)]
-        values |= {"personal": personal, "written_at": f"{datetime.now(UTC):%Y-%m-%d %H:%M}"}
-        write_text(draft / CARD, render_template("snapshot.md", contracts=TABLES, **values) + "\n")
-        former = draft.with_name(f"{draft.name}-former")
-        if force and out.exists():  # until here it is as it was
-            out.rename(former)
-    shutil.rmtree(former, ignore_errors=True)
-    console.show(pl.DataFrame(rows, ["table", "rows", "snapshot"], orient="row"), as_json)
+    rows = work.write(out, table or (), with_personal=with_personal, force=force)
+    console.show(rows, as_json)
     console.report(f"wrote {out}")

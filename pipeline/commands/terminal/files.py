@@ -66,7 +66,7 @@ def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
     text = pl.col(pl.String)
     is_formula = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)
     if count := sum(int(column.sum()) for column in frame.select(is_formula)):
-        note = "csv: texts that got an apostrophe before a formula character; write .jsonl or .parquet for exact texts"
+        note = "csv: an apostrophe stands before texts that begin as a formula (.jsonl and .parquet need none); texts"
         left_out.record_note(note, count)
     return frame.with_columns(pl.when(is_formula).then(text.str.replace("^", "'")).otherwise(text))
 

@@ -66,8 +66,8 @@ def _build_metric(name: str, arguments: Sequence[Any], options: Mapping[str, Any
         return METRICS[name](*arguments, **options)
     except TypeError as error:  # an unknown option, or a value of another type
         parameters = [*signature(METRICS[name]).parameters.values()][len(arguments) :]
-        expected, given = (
+        defaults, values = (
             ", ".join(f"{key}={value}" for key, value in pairs.items())
             for pairs in ({parameter.name: parameter.default for parameter in parameters}, options)
         )
-        raise ValueError(f"{name}: found {given}; expected values for some of {expected} (the defaults)") from error
+        raise ValueError(f"{name}: found {values}; expected values for some of {defaults} (the defaults)") from error

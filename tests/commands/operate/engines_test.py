@@ -96,7 +96,7 @@ def test_a_snapshot_replaces_a_snapshot_alone(
     out = tmp_path / "share"
     run("snapshot", "--out", out, "--table", "comments").check()
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    run("snapshot", "--out", out).check(2, "choose another folder")
+    run("snapshot", "--out", out).check(2, "holds a snapshot; --force replaces it, or choose another folder")
     with monkeypatch.context() as patch:
         patch.setattr(pl.LazyFrame, "sink_parquet", lambda *_: 1 / 0)
         run("snapshot", "--out", out, "--force").check(70)
@@ -105,7 +105,7 @@ def test_a_snapshot_replaces_a_snapshot_alone(
     assert {path.name for path in out.iterdir()} == {"README.md", "comments.parquet", "scores.parquet"}
     assert pl.read_parquet(out / "comments.parquet").columns == rows["comments"].columns
     (out / "mine.txt").touch()
-    run("snapshot", "--out", out, "--force").check(2, "mine.txt is of none")
+    run("snapshot", "--out", out, "--force").check(2, "mine.txt is of no snapshot")
     assert [*tmp_path.glob(".draft*")] == []
 
 

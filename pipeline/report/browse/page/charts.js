@@ -79,8 +79,8 @@ export function drawHistogram(column, counts, bounds, onChange) {
     field.placeholder = edge(column, i ? column.bins : 0);
     field.setAttribute("aria-label", `${column.label} ${name}`);
     field.onchange = () => {
-      const values = fields.map(one => one.value === "" ? null : kind === "date" ? one.value : Number(one.value));
-      onChange(values.every(one => one === null) ? null : values);
+      const values = fields.map(({value}) => value === "" ? null : kind === "date" ? value : Number(value));
+      onChange(values.every(value => value === null) ? null : values);
     };
     return field;
   });

@@ -7,7 +7,7 @@ import {showThread} from "./thread.js";
 const find = selector => document.querySelector(selector);
 const START = {search: "", among: {}, between: {}, sort: "n", descending: false, tab: "table", page: 0};
 const CHARTS = ["implicitness", "day", "source", "likes", "length"], SHOWN = [...CHARTS.slice(0, 4), "percentile", "band"];
-let data, meta, columns, state, drawn = {}, findPoint = () => null, opener = null;
+let data, meta, columns, state, keys = {}, findPoint = () => null, opener = null;
 
 function readState() {
   let fields = {};
@@ -34,13 +34,13 @@ function report(text, isError = true) {
 
 // Run what draws a part; a later change makes its answer void
 async function draw(part, key, load, show) {
-  if (drawn[part] === key) return;
-  drawn[part] = key;
+  if (keys[part] === key) return;
+  keys[part] = key;
   try {
     const answer = await load();
-    if (drawn[part] === key) show(answer);
+    if (keys[part] === key) show(answer);
   } catch (error) {
-    drawn[part] = null;
+    keys[part] = null;
     report(error.message);
   }
 }
@@ -62,11 +62,11 @@ function refresh() {
     draw("compare", `${view}${state.a} ${state.b}`, () => data.compare(state, state.a, state.b), show);
   }
   if (state.tab === "map") {
-    if (!drawn.points) report("placing the comments on the map …", false);
-    drawn.points ||= data.map();
-    draw("map", `${view}${state.color}${find("#map").clientWidth}`, () => drawn.points, showMap);
+    if (!keys.points) report("placing the comments on the map …", false);
+    keys.points ||= data.map();
+    draw("map", `${view}${state.color}${find("#map").clientWidth}`, () => keys.points, showMap);
   }
-  if (state.open === undefined) drawn.thread = null;
+  if (state.open === undefined) keys.thread = null;
   find("#thread").hidden = state.open === undefined;
   if (state.open !== undefined) draw("thread", state.open, () => data.thread(state.open), answer => showPane(answer, state.open));
 }
@@ -124,10 +124,10 @@ function showCharts(counts) {
       : drawHistogram(column, counts[name], filter, set);
     return make("fieldset", {}, head, figure);
   }));
-  if (active) [...document.querySelectorAll("#charts [aria-label]")].find(one => one.getAttribute("aria-label") === active)?.focus();
-  const others = meta.columns.filter(column => column.bins && !state.charts.includes(column.name));
+  if (active) [...document.querySelectorAll("#charts [aria-label]")].find(element => element.getAttribute("aria-label") === active)?.focus();
+  const hidden = meta.columns.filter(column => column.bins && !state.charts.includes(column.name));
   find("#more").replaceChildren(make("option", {textContent: "add a column …", value: ""}),
-    ...others.map(column => make("option", {textContent: column.label, value: column.name})));
+    ...hidden.map(column => make("option", {textContent: column.label, value: column.name})));
 }
 
 function showComparison({cells, rows, count, correlation}, a, b) {
@@ -156,7 +156,7 @@ async function judge(button, n, score) {
   }
   try {
     const {count} = await data.judge(n, score, rater.value.trim());
-    for (const other of button.parentElement.children) other.setAttribute("aria-pressed", other === button);
+    for (const sibling of button.parentElement.children) sibling.setAttribute("aria-pressed", sibling === button);
     report(`saved; the project browse has ${format(count)} labels`, false);
   } catch (error) {
     report(error.message);

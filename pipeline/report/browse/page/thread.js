@@ -1,4 +1,4 @@
-// The pane of a thread: the article, the chosen comment with its scores and words, and all comments as a tree.
+// The pane of a thread: the article, the current comment with its scores and words, and all comments as a tree.
 
 import {format, make} from "./charts.js";
 
@@ -27,10 +27,10 @@ export function showThread(pane, thread, number, columns, {onOpen, onClose}) {
   const close = make("button", {textContent: "Close", onclick: onClose});
   const article = make("details", {open: true}, make("summary", {}, make("bdi", {textContent: thread.title || "Article"})),
     make("p", {className: "soft", dir: "auto", textContent: thread.text || "The article has no text."}));
-  const chosen = thread.comments.find(comment => comment.n === number), words = chosen.words || [];
+  const current = thread.comments.find(comment => comment.n === number), words = current.words || [];
   const facts = make("dl");
-  for (const column of columns.filter(one => chosen[one.name] !== null)) {
-    facts.append(make("dt", {textContent: column.label}), make("dd", {textContent: format(chosen[column.name])}));
+  for (const column of columns.filter(field => current[field.name] !== null)) {
+    facts.append(make("dt", {textContent: column.label}), make("dd", {textContent: format(current[column.name])}));
   }
   const items = new Map(thread.comments.map(comment => {
     const isChosen = comment.n === number;
