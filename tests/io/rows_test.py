@@ -98,7 +98,7 @@ def test_texts_that_begin_as_formulas_come_back(ending: str, tmp_path: Path) -> 
     assert [row["text"] for chunk in read_chunks(path, size=2) for row in chunk.rows] == FORMULAS
     assert read_table([path], {"text": ("text",)})["text"].to_list() == FORMULAS
     written, read = left_out.list_lines()[:2]
-    assert written.endswith("write .jsonl or .parquet for exact texts: 4")
+    assert written.endswith("(.jsonl and .parquet need none); texts: 4")
     assert read == f"{path}: removed the apostrophe that csv has before a formula character: 4 cells"
 
 
