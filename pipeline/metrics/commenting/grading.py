@@ -1,8 +1,7 @@
 """Quality of a scorer of comments: against people's grades, within an article, beyond the comment's length.
 
-In: rows with `article_id`, `target` (a grade, or log(1 + likes)) and `score`. Out: a row a number, with the interval of
-a bootstrap over articles, as comments of one article are not independent. Longer comments get better grades, so beside
-every scorer stand baselines (`report_baselines`), and pairs of comments of about the same length.
+Longer comments get better grades, so beside every scorer stand baselines (`report_baselines`), and pairs of comments of
+about the same length. Intervals are of a bootstrap over articles, whose comments depend on each other.
 """
 
 import math

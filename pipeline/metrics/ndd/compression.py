@@ -1,9 +1,7 @@
-"""How close compressions are to gold ones, and the simple baselines (NDD, section 4.2, tables 3 to 5; NDD-23 to 27, 30,
-40).
+"""How close compressions are to gold ones, and the simple baselines (NDD, section 4.2, tables 3 to 5; NDD-23 to 40).
 
-In: items as `examples.ndd.compression` reads them, and of each item which words are kept, a list of booleans as long as
-its words. Shares are in [0, 1]; the paper prints percent. Copying the sentence has an F1 of 0.59 on Google's sentences
-and 0.82 on Colloquial-SC, so an F1 needs the ratio next to it.
+In: items as `examples.ndd.compression` reads them, and of each item which words are kept. Shares are in [0, 1]. Copying
+the sentence has an F1 of 0.59 on Google's sentences and 0.82 on Colloquial-SC, so an F1 needs the ratio next to it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,9 +74,8 @@ def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS) -> 
 def compare(first: Masks, second: Masks, items: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure how much better `first` is than `second` on the same sentences, by a paired bootstrap (NDD-40).
 
-    p is that of `resample.p_value`. Arguments and errors are as of `evaluate`.
-
-    Returns a row a measure: metric, one, other, difference (one - other), low, high, p, n, signature.
+    Returns a row a measure: metric, one, other, difference (one - other), low, high, p, n, signature; errors are as of
+    `evaluate`.
     """
     first_scores, second_scores = (_sample_scores(masks, items, draws) for masks in (first, second))
     rows = []

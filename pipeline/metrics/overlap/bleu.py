@@ -1,9 +1,8 @@
 """W-BLEU: n-gram precision in which a match counts as much as its reference is worth (appendix B.1, equations B.1 and
 B.2; AAC-11 to AAC-13), and ΔBLEU, which it generalises (Galley et al., 2015; AAC-20).
 
-PRC_n = sum of min(Count(c), max_j s_j Count(r_j)) / sum of Count(c) over the n-grams of c, and BLEU-N is the brevity
-penalty times the geometric mean of PRC_1 to PRC_N. Of a corpus, numerators, denominators and lengths are summed first.
-With all s_j = 1 this is the BLEU of Papineni et al. (2002), of sacrebleu and nltk.
+PRC_n = sum of min(Count(c), max_j s_j Count(r_j)) / sum of Count(c) over the n-grams of c; BLEU-N is the brevity
+penalty times their geometric mean. With all s_j = 1 this is the BLEU of Papineni et al. (2002), of sacrebleu and nltk.
 """
 
 from collections.abc import Callable

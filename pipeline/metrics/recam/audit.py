@@ -1,11 +1,9 @@
 """What a cloze set reveals without reading: by options, by questions, by how often words are right (REC-32).
 
-A reader's worth is what it scores above these. They are unpublished for the official files: of the trial file
-Intersection 60 of 100 items are answered by taking the option that is most often right elsewhere (errata E15), and of
-the dev files, by taking the one that is right most often of the times it is offered, 30 and 32, where chance is 20.
-
-Counting over all other items misleads: in a set where each word is right once and wrong four times, the right one is
-the one that is right *least* in the others. So each score gives two answers: its largest option and its smallest.
+A reader's worth is what it scores above these. Of the official trial file Intersection, 60 of 100 items are answered by
+taking the option that is most often right elsewhere (errata E15). In a set where each word is right once and wrong four
+times, the right one is right *least* in the others, so each score gives two answers: its largest and its smallest
+option.
 """
 
 import re
@@ -219,8 +217,7 @@ def _build_count_features(options: Words, is_right: Masks, item_folds: Ints) -> 
     """Build the features that count how often options are right and wrong, for the model of one fold.
 
     Counts for an item leave out its own fold and the test fold; for items of the test fold they leave out one other
-    fold, so both rest on equally many items. Counts over all other items would reveal the labels of the test fold: a
-    word that is right n times is right n times elsewhere where it is wrong, and n - 1 times where it is right.
+    fold, so both rest on equally many items. Counts over all other items would reveal the labels of the test fold.
     """
     words, ids = np.unique(options, return_inverse=True)
     ids = ids.reshape(options.shape)

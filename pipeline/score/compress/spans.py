@@ -26,8 +26,7 @@ def list_spans(length: int, longest: int, *, is_released: bool = False) -> Index
 def find_overlaps(spans: IndexArray) -> Mask:
     """Mark pairs of spans that share a word: [s, s]."""
     start, end = spans.T
-    overlaps: Mask = (start[:, None] < end) & (start < end[:, None])
-    return overlaps
+    return np.asarray((start[:, None] < end) & (start < end[:, None]))
 
 
 def select_disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = False) -> Mask:

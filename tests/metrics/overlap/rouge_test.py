@@ -4,10 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from pipeline.metrics.overlap.rouge import rouge_l
-from pipeline.metrics.overlap.segments import read_batches
 from tests.support.oracles.overlap_cases import draw_case, locate_plainly, score_case, seeds
-
-READINGS = [rouge_l("coco"), rouge_l("best"), rouge_l("union")]
 
 
 def f(precision: float, recall: float, beta: float = 1.2) -> float:
@@ -75,18 +72,3 @@ def test_weights_by_hand() -> None:
     assert score_case(rouge_l("union"), *segment)[0] == pytest.approx(f(1.25 / 4, 1.25 / 3.5))
     assert score_case(rouge_l("union", length="shortest"), *segment)[0] == pytest.approx(f(1.25 / 4, 1.25 / 2))
     assert score_case(rouge_l("union", length="longest"), *segment)[0] == pytest.approx(f(1.25 / 4, 1.25 / 5))
-
-
-def test_a_corpus_scores_the_mean_of_its_segments() -> None:
-    """Of sums of statistics comes the mean; what has no tokens scores 0 and counts."""
-    for metric in READINGS:
-        [batch] = read_batches([["a", "b"], [], ["a"], []], [[["a", "b"]], [["a"]], [[]], [[]]])
-        rows = metric.stats(batch)
-        assert metric.score(rows).tolist() == [1, 0, 0, 0]
-        assert metric.score(rows.sum(axis=0)) == 0.25
-
-
-def test_signatures() -> None:
-    """The signature has the length only where it is read."""
-    assert rouge_l().signature.startswith("beta:1.2|reading:coco|")
-    assert rouge_l("union", 1.0).signature.startswith("beta:1|length:mean|reading:union|")
