@@ -74,7 +74,7 @@ def test_rounding_stays_in_range(encoder: Encoder) -> None:
             assert ((scores >= 0) & (scores <= 2)).all()
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=3)
 @given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=10))
 def test_order_and_company_do_not_matter(head: Head, texts: list[str]) -> None:
     """A text's score is the same within 1e-6 whatever other texts it is scored with."""

@@ -35,7 +35,7 @@ def store(built: Path) -> senses.Store:
 
 
 @pytest.fixture
-def folder(store: senses.Store, tmp_path: Path, built: Path) -> Path:
+def folder(tmp_path: Path, built: Path) -> Path:
     """A store of the small net to be damaged."""
     return Path(shutil.copytree(built, tmp_path / "store"))
 

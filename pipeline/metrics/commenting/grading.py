@@ -50,9 +50,8 @@ def count_pairs(
 def report(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure a scorer, with percentile bootstrap intervals of 95 % over articles.
 
-    Spearman and Pearson over all comments; the mean absolute error, which means something only if the score is in the
-    unit of the target; the share of pairs of `count_pairs` that are ordered rightly, over all pairs; the same of pairs
-    of about the same length, where there is a text.
+    Spearman and Pearson over all comments; the mean absolute error; the share of pairs of `count_pairs` that are
+    ordered rightly; the same of pairs of about the same length, where there is a text.
 
     Rows have article_id, target, score, maybe text. A null article_id is a separate article. Without draws the
     intervals are null.

@@ -69,9 +69,9 @@ def score_pairs(train: pl.DataFrame, test: pl.DataFrame, name: str) -> tuple[Flo
 def audit(pairs: pl.DataFrame) -> pl.DataFrame:
     """Measure the implicitness accuracy of each baseline, by source and overall.
 
-    Fitted on the split `train` and measured on `test`; without a test split, crosswise over five parts, with near
-    duplicates (`cluster_id`) in one part. Returns subset (`all` or a source), baseline, accuracy in [0, 1], pair_count
-    (measured triples).
+    Fitted on the split `train` and measured on `test`, else crosswise over five parts with near duplicates
+    (`cluster_id`) in one. Returns subset (`all` or a source), baseline, accuracy in [0, 1], pair_count (measured
+    triples).
     """
     if "split" in pairs.columns and {"train", "test"} <= set(pairs["split"]):
         parts = [(pairs.filter(split="train"), pairs.filter(split="test"))]

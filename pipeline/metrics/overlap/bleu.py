@@ -41,10 +41,9 @@ def bleu(
             `exp` halves the precision with each such order (mteval-v13a); `add_k` adds to matches and totals of
             bigrams and up, matched or not. Chen & Cherry (2014), methods 1, 3 and 2. The paper names none (AAC-13).
         smooth_value: of `floor` and `add_k`, 0.1 and 1 by default.
-        length: the reference length of the brevity penalty: the closest to the candidate's (of two the shorter, as in
-            Papineni et al.), the shortest, or the average.
-        counts_zero_weight_lengths: whether a reference of weight 0 counts for the length. The paper leaves the penalty
-            as it is, hence yes (AAC-12); where all weights are 0 every reference counts either way.
+        length: the reference length of the brevity penalty: the closest to the candidate's (of two the shorter), the
+            shortest, or the average.
+        counts_zero_weight_lengths: whether a reference of weight 0 counts for the length, as in the paper (AAC-12).
         effective_order: leave out orders that no candidate is long enough for, as for single sentences in sacrebleu.
 
     Returns the metric; statistics are matches [N], totals [N], the candidate's length, the reference length. ValueError
@@ -67,10 +66,8 @@ def delta_bleu(
     """Build ΔBLEU (Galley et al., 2015), whose weights are in [-1, 1]; arguments as of `bleu`.
 
     An n-gram counts max_j w_j min(Count(c), Count(r_j)) over the references that have it, of max_j w_j Count(c) over
-    all. So a match in bad references alone costs, and the best reference is the measure of what can be had. The weight
-    is outside the clipping, where (B.2) has it inside: one word of the candidate that stands twice in a reference of
-    weight 0.5 is worth 1 there and 0.5 here. With all weights 1 it is BLEU; a sum that is not above 0 scores 0.
-    ValueError as of `bleu`.
+    all. So a match in bad references alone costs. The weight is outside the clipping, where (B.2) has it inside. With
+    all weights 1 it is BLEU; a sum that is not above 0 scores 0. ValueError as of `bleu`.
     """
     options = _check_options(order, smoothing, smooth_value, length, effective_order)
     stats = partial(options.measure, _count_delta, True)

@@ -13,7 +13,7 @@ from tests.support.oracles.overlap_cases import Case, draw_case, read_case, scor
 from tests.support.oracles.plain_cider import plainly
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(seeds, st.booleans(), st.integers(1, 4), st.booleans())
 def test_it_is_the_plain_one(seed: int, is_d: bool, order: int, has_weights: bool) -> None:
     """Both variants are the formula within 1e-12, 100 segments at a time, with weights and with all one (AAC-19)."""

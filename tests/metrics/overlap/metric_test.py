@@ -35,7 +35,7 @@ METRICS = [
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.signature)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(seed=seeds)
 def test_properties(metric: Metric, seed: int) -> None:
     """Scores are within the scale, 0 for weights of 0, and no less with more weight.

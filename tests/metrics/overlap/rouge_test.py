@@ -39,10 +39,10 @@ def test_it_is_the_plain_implementation(reading: str, seed: int) -> None:
     assert score_case(rouge_l(reading), *case) == pytest.approx(expected, abs=1e-12, rel=0)  # type: ignore[arg-type]
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(seeds)
 def test_best_is_rouge_score_s_with_all_weights_one(seed: int) -> None:
-    """100 examples of 100 segments: rouge-score 0.1.2's score_multi, to 1e-12 (AAC-19)."""
+    """40 examples of 100 segments: rouge-score 0.1.2's score_multi, to 1e-12 (AAC-19)."""
     scoring = pytest.importorskip("rouge_score.rouge_scorer", reason="rouge-score is not installed")
 
     class Blanks:

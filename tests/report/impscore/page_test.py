@@ -142,17 +142,17 @@ def test_same_rows_same_bytes(full_page: str) -> None:
         check_print(svg)
 
 
-def test_names_stay_text() -> None:
+def test_names_stay_text(full_page: str) -> None:
     """Hostile names of sources, detectors, raters, groups, models, baselines add no element and no handler."""
-    spreads = [r for name in HOSTILE for study in ("data_sets", "diversity") for r in samples.spread(study, name, 0.6)]
-    detections = [samples.row("detection", "accuracy", 0.5, LABELS[0], by=name, low=0.4, high=0.6) for name in HOSTILE]
-    count = len(HOSTILE)
+    names = HOSTILE[:3]
+    spreads = [r for name in names for study in ("data_sets", "diversity") for r in samples.spread(study, name, 0.6)]
+    detections = [samples.row("detection", "accuracy", 0.5, LABELS[0], by=name, low=0.4, high=0.6) for name in names]
     parts = {
-        "audit": pl.concat(AUDIT[:1].with_columns(subset=pl.lit(name)) for name in HOSTILE),
-        "evaluations": pl.concat(EVALUATIONS[:1].with_columns(baseline_name=pl.lit(name)) for name in HOSTILE),
-        "spaces": {"points": [np.eye(count, 2)] * 2, "groups": HOSTILE, "silhouettes": (0.1, 0.2)},
-        "agreement": {"names": HOSTILE, "values": np.eye(count), "measure": HOSTILE[0]},
+        "audit": pl.concat(AUDIT[:1].with_columns(subset=pl.lit(name)) for name in names),
+        "evaluations": pl.concat(EVALUATIONS[:1].with_columns(baseline_name=pl.lit(name)) for name in names),
+        "spaces": {"points": [np.eye(3, 2)] * 2, "groups": names, "silhouettes": (0.1, 0.2)},
+        "agreement": {"names": names, "values": np.eye(3), "measure": HOSTILE[0]},
         "studies": samples.frame(*spreads, *detections),
     }  # fmt: skip
     html = render({**contents(**parts), "model_id": HOSTILE[1], "day": HOSTILE[2]})
-    check_names(html, render(contents()), 5)  # audit, baseline, rater, two studies
+    check_names(html, full_page, 5, names)  # audit, baseline, rater, two studies

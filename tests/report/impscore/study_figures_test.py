@@ -71,7 +71,6 @@ def test_sensitivity_names_the_best_of_each_panel() -> None:
 
 SENSITIVITY_PARTS = {
     "one setting, one run": SENSITIVITY.head(1),
-    "one γ2": SENSITIVITY.filter(pl.col("setting").str.contains('"gamma_pragmatics": 0.5')),
     "a grid with holes": SENSITIVITY.head(40),
     "nothing differs": SENSITIVITY.with_columns(value=pl.lit(0.9)),
 }
