@@ -66,7 +66,7 @@ LEMMAS = [*sorted({lemma for _, _, lemmas, *_ in ROWS for lemma in lemmas.split(
 WORDS = sorted({word for _, _, lemmas, gloss, _ in ROWS for word in f"{lemmas} {gloss}".replace("_", " ").split()})
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.sampled_from(LEMMAS), st.sampled_from("nvar")), max_size=8),
     st.lists(st.sampled_from(WORDS) | st.text(max_size=5), max_size=20),
@@ -211,7 +211,7 @@ def test_wordnet_itself(shared_wordnet: Path) -> None:
         senses.build(folder)
         store = senses.load(folder)
         targets = [(lemma, pos) for lemma in _COMMON for pos in "nvar"]
-        for text in OURS:
+        for text in OURS[:2]:
             assert bare(disambiguate(store, targets, text.split())) == plain(targets, text.split())
         assert bare(disambiguate(store, targets, OURS)) == plain(targets, OURS)  # all texts are one context
         found = [disambiguate(store, [("bank", "n"), ("bass", "n")], text.split()) for text in OURS[:4]]

@@ -206,9 +206,14 @@ def test_rules_around_the_counts(text: str, wanted: str) -> None:
     assert " ".join(upos for _, upos in tags(load_counts(), text)) == wanted
 
 
-def test_the_real_counts() -> None:
-    """In WordNet 3.0 run and sell are verbs above all, clocks nouns; Dutch inside a sentence is an adjective."""
+def test_the_real_counts(data: Path) -> None:
+    """In WordNet 3.0 run and sell are verbs above all, clocks nouns; Dutch inside a sentence is an adjective.
+
+    On the treebank the counts come to the .86 of each word's most frequent tag in training, ±.02.
+    """
     with real():
+        gold = list(conllu.read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[::8]
+        assert accuracy(tagging._load_count_tags(), gold) == pytest.approx(0.862, abs=0.02)
         found = load_counts().analyse("Mary quickly sold the old Dutch clocks and ran. She'd seen them.")
     first, second = ([f"{token.lemma}/{token.upos}" for token in sentence] for sentence in found)
     wanted = "mary/PROPN quickly/ADV sell/VERB the/DET old/ADJ dutch/ADJ clock/NOUN and/CCONJ run/VERB ./PUNCT"
@@ -283,13 +288,6 @@ def test_the_perceptron_on_the_treebank(data: Path, tmp_path: Path) -> None:
     part = tmp_path / "part.conllu"
     part.write_text("\n\n".join((data / "ud_english_ewt" / "en_ewt-ud-train.conllu").read_text().split("\n\n")[::12]))
     tag = tagging._load_perceptron_tags(tagging._train(part))
-    assert accuracy(tag, list(conllu.read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[::4]) == pytest.approx(
+    assert accuracy(tag, list(conllu.read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[::8]) == pytest.approx(
         0.877, abs=0.02
     )
-
-
-def test_the_counts_on_the_treebank(data: Path) -> None:
-    """Without training it comes to the .86 of each word's most frequent tag in training, ±.02."""
-    with real():
-        gold = list(conllu.read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[::8]
-        assert accuracy(tagging._load_count_tags(), gold) == pytest.approx(0.862, abs=0.02)

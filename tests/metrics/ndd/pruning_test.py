@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.metrics.ndd.pruning import Span, draw_random_spans, evaluate, list_dropped_spans
@@ -92,6 +92,7 @@ def test_spans_from_rounds(rounds: list[int], spans: list[Span]) -> None:
     assert list_dropped_spans(rounds) == spans
 
 
+@settings(max_examples=30)
 @given(systems(), st.integers(0, 5))
 def test_random_spans_are_as_many_and_as_long(system: tuple[list[list[int]], list[list[Span]]], seed: int) -> None:
     """In each sentence the lengths are those of the system's outer spans; they are disjoint and inside of it."""
