@@ -41,11 +41,7 @@ def test_imports_of_other_files_are_left_alone(tables: Path, tmp_path: Path) -> 
     write(tmp_path, a="of a mended")
     collect.import_files(first, "mine", DAY)
     assert texts() == ["of a mended", "of b", "of c", "of d"]
-
-
-def test_files_of_one_name_from_two_folders(tables: Path, tmp_path: Path) -> None:
-    """Imported together, files of the same name keep their rows apart."""
-    files = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2", c="two")]
+    files = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2", c="two")]  # of the same name
     assert collect.import_files(files, "mine", DAY)[0]["kept"] == 2
 
 
@@ -126,10 +122,7 @@ def test_bad_rows_are_dropped_where_asked(tables: Path, tmp_path: Path, caplog: 
 
 
 def test_a_window_of_days(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Comments written from the first day to the last stay, undated ones by the day of the run (AAC-02).
-
-    An answer still has the words of an earlier comment as its context; a copy of one is no copy.
-    """
+    """Comments of the window stay, undated ones by the run's day (AAC-02); contexts and copies are of all comments."""
     import_here(monkeypatch)
     path = tmp_path / "a.csv"
     times = ["2017-03-31T23:59:59Z", "2017-04-01T00:00:00Z", "2017-08-31T23:59:59Z", "2017-09-01T00:00:00Z", ""]
