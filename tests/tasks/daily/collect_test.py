@@ -47,6 +47,7 @@ def test_imports_of_other_files_are_left_alone(tables: Path, tmp_path: Path) -> 
 
 def test_a_folder_is_known_by_its_name(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder one stands in has a name too; hidden and unreadable files in it are left out."""
+    import_here(monkeypatch)
     write(tmp_path / "export", a="of a")
     (tmp_path / "export" / ".DS_Store").write_bytes(b"\0")
     (tmp_path / "export" / "b.csv.part").write_text("text\nhalf", encoding="utf-8")
@@ -57,6 +58,7 @@ def test_a_folder_is_known_by_its_name(tables: Path, tmp_path: Path, monkeypatch
 
 def test_an_emptied_inbox_empties_its_rows(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was taken out of the inbox is gone after the day is run again; a day that never had files is not touched."""
+    import_here(monkeypatch)
     monkeypatch.setenv("UNDERTONE_INBOX", str(tmp_path / "inbox"))
     (tmp_path / "inbox" / "mine").mkdir(parents=True)
     (file,) = write(tmp_path / "inbox" / "mine" / DAY, a="of a")
@@ -100,8 +102,11 @@ def test_a_bad_file_changes_nothing(tables: Path, tmp_path: Path) -> None:
     assert collect.import_files([good], "mine", DAY, origin="mine")[0]["kept"] == 9
 
 
-def test_bad_rows_are_dropped_where_asked(tables: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_rows_are_dropped_where_asked(
+    tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Rows that cannot be read are dropped and counted; the log names their place and reason, never their words."""
+    import_here(monkeypatch)
     caplog.set_level(logging.INFO, "pipeline")
     folder = tmp_path / "export"
     folder.mkdir()
