@@ -257,9 +257,7 @@ def put_comment(**more: Any) -> None:
 
 
 def test_which_models_go(tables: Path) -> None:
-    """What holds words and learnt from it goes, wherever below the home it lies, and so does what has no record; what
-    holds numbers goes when nothing else is left of what it learnt from.
-    """
+    """A model of words that learnt from it or has no record goes; one of numbers goes if nothing else is left."""
     put_comment()
     cases: list[tuple[dict[str, Any], list[str] | None, bool]] = [
         ({"kind": "count"}, [ERASED, "another"], False),
@@ -281,9 +279,7 @@ def test_which_models_go(tables: Path) -> None:
 
 
 def test_what_else_of_models_goes(tables: Path) -> None:
-    """Drafts of killed trainings go, wherever they are; a model downloaded by its user stays, and a request that
-    finds nobody removes nothing; what an older version flagged and kept goes with the next erasure.
-    """
+    """Drafts and what an older version flagged go; a user's own model stays, and nobody's request removes nothing."""
     put_comment()
     drafts = [settings.models() / ".draft-1" / "new", settings.home() / "mine" / ".draft-2"]
     for draft in drafts:
@@ -336,9 +332,7 @@ def test_a_model_behind_a_link_goes_and_one_elsewhere_is_not_served(tables: Path
 
 
 def test_texts_of_before_and_titles_in_front_of_bodies_are_known(tables: Path) -> None:
-    """A model that learnt from a comment before it was edited goes, by the hash that stands with its score; so does
-    one that learnt from an article's title and body as one, which is what comments have for a context.
-    """
+    """A model that learnt from a comment before its edit, or from an article's title and body as one, goes."""
     put_comment()
     before = hash_text(pl.Series(["as it was once"])).item()
     weibo = warehouse.make_slice(source="weibo", day=DAY)
