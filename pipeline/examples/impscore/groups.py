@@ -1,7 +1,6 @@
 """Graded groups: one intent in several wordings, from the most explicit to the most implicit (ImpScore, section 6.1).
 
-The paper's groups are not public. Those of the sample are ours, balanced so that neither length nor punctuation gives
-the level away; their order is the writers' judgement.
+The paper's are not public. Those of the sample are ours, so that neither length nor punctuation gives the level away.
 """
 
 import zlib

@@ -1,7 +1,4 @@
-"""Pairs for ImpScore (section 4) of `sentences` and `completions`: an implicit sentence, its explicit form, a negative.
-
-Dropped rows are (source, reason, row_key).
-"""
+"""Pairs for ImpScore (section 4): an implicit sentence, its explicit form, a negative; and dropped rows."""
 
 import re
 from collections.abc import Iterator, Mapping

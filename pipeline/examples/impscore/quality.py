@@ -1,7 +1,6 @@
 """The quality of pairs by a judge: a sample to judge, and ratings of the answers (ImpScore, appendix A.2).
 
-A pair is appropriate if its first sentence is the more implicit one, and both mean the same if and only if the pair is
-positive. The published ratings are those of the paper's linguist for its pairs.
+A pair is appropriate if its first sentence is more implicit, and both mean the same just if the pair is positive.
 """
 
 from bisect import bisect_right

@@ -95,7 +95,10 @@ def _format_cell(path: Path, line: int, name: str, value: object) -> str | None:
 def _read_rows(path: Path, quoted: bool) -> _Rows:
     name = path.name.lower()
     if ".parquet" in name:  # also .parquet.gzip, whose pages are compressed and not the file
-        return _read_parquet(path)
+        try:
+            return enumerate(pl.read_parquet(path).iter_rows(named=True), 1)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise BadInput(f"{path}: not a parquet file: {error}") from error
     if name.endswith(".jsonl"):
         return read_json_lines(path)
     if name.endswith((".csv", ".tsv", ".txt")):
@@ -112,14 +115,6 @@ def _read_csv(path: Path, separator: str, quoted: bool) -> _Rows:
         raise BadInput(f"{path}, line {line}: the column {repeated[0]!r} is repeated")
     for line, fields in records:
         yield line, dict(zip(header, fields, strict=True))
-
-
-def _read_parquet(path: Path) -> _Rows:
-    try:
-        frame = pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise BadInput(f"{path}: not a parquet file: {error}") from error
-    yield from enumerate(frame.iter_rows(named=True), 1)
 
 
 class Element(NamedTuple):

@@ -1,9 +1,7 @@
-"""Read comments in context with a label, for subtext recognition (CSD-02), from several layouts.
+"""Read comments in context with a label, for subtext recognition (CSD-01, CSD-02), from several layouts.
 
-Whether a sentence means more than it says depends on its context (CSD-01), so each row has one, which is empty where a
-data set gives none. Labels are names of classes; yes and no of any layout are `1` and `0`. All readers return
-item_id, text, context (may be empty), label, topic, split (null where none is given). Rows without text or label, and
-duplicates in the same context, are left out.
+All readers return item_id, text, context (may be empty), label (yes and no are `1` and `0`), topic, split (null where
+none is given). Rows without text or label, and duplicates in the same context, are left out.
 """
 
 from collections.abc import Callable
