@@ -40,8 +40,8 @@ CONTENTS: dict[str, Literal["words", "numbers"]] = {
 def classify_contents(config: Mapping[str, Any]) -> Literal["words", "numbers"]:
     """Return what a model's files reveal: words of single texts, or only numbers over many texts.
 
-    An unlisted kind counts as `words`. So does ImpScore with a fine-tuned encoder: pieces whose vectors changed are
-    those it was trained on.
+    An unlisted kind counts as `words`. So does ImpScore with a fine-tuned encoder, whose changed pieces are those it
+    saw.
     """
     heads = config.get("heads")
     for head in heads.values() if isinstance(heads, dict) else ():

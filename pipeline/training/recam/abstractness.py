@@ -1,7 +1,4 @@
-"""Training of the abstractness scorer on rated words, and how well it does on others (ReCAM, section 3.2, Table 2).
-
-The epochs are fixed: of 2,148 words a tenth is too few to choose one by, and too many to lose.
-"""
+"""Training of the abstractness scorer on rated words, and how well it does on others (ReCAM, section 3.2, Table 2)."""
 
 import logging
 from collections.abc import Callable, Sequence

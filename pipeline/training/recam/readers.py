@@ -1,10 +1,8 @@
 """Training of the recurrent readers on cloze items (ReCAM, section 3.5, appendix D; REC-16, REC-20, REC-21).
 
-A reader learns either to choose among an item's five options, or among all candidates, which is how distractors are
-made: then an item needs no options, only its answer. Passage and summary share word vectors, which stay as they are;
-glosses and candidates have vectors of their own that begin as those and are trained (appendix D).
-A reader scores any word that has a vector, so it chooses among options whatever its training was over. What it reads is
-made in `reading`.
+A reader learns to choose among an item's five options, or among all candidates, which is how distractors are made: then
+an item needs only its answer. Word vectors of passage and summary stay; those of glosses and candidates begin as these
+and are trained (appendix D). A reader scores any word that has a vector, whatever its training was over.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -248,10 +246,7 @@ class _Training:
         return cross_entropy(torch.where(is_right, scores, corrected), truth_positions.to(scores.device))
 
     def _estimate_chances(self) -> Floats:
-        """Of each candidate, to be scored with an item whose answer it is not: as drawn, or as the answer of another.
-
-        With these the sum over the pool is that over the vocabulary, on the mean (Bengio and Senécal, 2008).
-        """
+        """Estimate each candidate's chance to be scored with an item of another answer (Bengio and Senécal, 2008)."""
         count = len(self.model.answers)
         sampled_share = min(self.recipe.drawn or count, count) / count
         share = np.bincount(self.inputs.truth[self.train], minlength=count) / max(len(self.train), 1)

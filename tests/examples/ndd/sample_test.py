@@ -1,4 +1,4 @@
-"""The sample's compressions, similar pairs and trees: what whoever calculates with them may count on."""
+"""The sample's compressions and trees: what whoever calculates with them may count on."""
 
 from collections import Counter
 from pathlib import Path
@@ -19,11 +19,6 @@ def compressions() -> pl.DataFrame:
     rows, dropped = compression.read(FOLDER / "compressions.jsonl")
     assert dropped.is_empty()
     return rows
-
-
-@pytest.fixture(scope="module")
-def similar() -> pl.DataFrame:
-    return pl.read_ndjson(FOLDER / "similar.jsonl")
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +55,3 @@ def test_trees_are_of_the_sentences(compressions: pl.DataFrame, trees: dict[str,
         assert len(rows) <= 20
     forms = [[word.form for word in sentence.words] for sentence in conllu.read(FOLDER / "trees.conllu")]
     assert forms == [words[name] for name in trees]
-
-
-@pytest.mark.parametrize(("lang", "count"), [("en", 80), ("zh", 40)])
-def test_similarities_are_spread(similar: pl.DataFrame, lang: str, count: int) -> None:
-    """Grades go from 0 to 5 in halves, and each whole grade, with its half, has an eighth of the pairs or more."""
-    grades = similar.filter(lang=lang)["similarity"]
-    assert len(grades) == count
-    assert set((2 * grades).to_list()) <= set(range(11))
-    assert min(Counter(grades.cast(pl.Int64)).values()) >= count / 8
-    assert sorted(set(grades.cast(pl.Int64))) == [*range(6)]
