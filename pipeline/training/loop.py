@@ -143,10 +143,7 @@ def sort_batches(lengths: IndexArray, rows: IndexArray, size: int) -> Iterator[I
 
 
 def hash_facts(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
-    """Return the SHA-256 of a training's facts (recipe, …) and data, against which its saved state is checked.
-
-    Leave the number of epochs out of the facts if a training may be extended.
-    """
+    """Hash a training's facts (recipe, …; without the number of epochs if it may be extended) and data: SHA-256."""
     key = hashlib.sha256(repr(facts).encode())
     for part in parts:
         if isinstance(part, np.ndarray):

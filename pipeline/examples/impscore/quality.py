@@ -83,10 +83,7 @@ def _parse_verdict(row: dict[str, Any], name: str, location: str) -> bool | None
 
 
 def rate_sources(answers: pl.DataFrame) -> pl.DataFrame:
-    """Rate the sources of judged pairs (source, appropriate: bool): source, n, share, rating, published.
-
-    Pairs without a judgement do not count; published is null for sources that are not in table 7.
-    """
+    """Rate the sources of judged pairs (source, appropriate: bool): source, n, share, rating, published (or null)."""
     groups = answers.drop_nulls("appropriate").group_by("source")
     shares = groups.agg(n=pl.len().cast(pl.Int64), share=pl.col("appropriate").mean()).sort("source")
     return shares.with_columns(

@@ -18,10 +18,7 @@ SCHEMA: dict[str, pl.DataType] = {"reference": pl.String(), "options": pl.List(p
 
 
 def read(path: Path) -> pl.DataFrame:
-    """Read lines of JSON `{"reference": str, "options": [str], "answer": int}`; BadInput with line and field.
-
-    `answer` is the index of the right option: the first option is 0, not 1.
-    """
+    """Read lines of JSON `{"reference": str, "options": [str], "answer": index}`; BadInput with line and field."""
     rows = []
     for number, entry in read_json_lines(path):
         location = f"{path}, line {number}"

@@ -147,11 +147,8 @@ def build_passage_filter(vectors: Vectors, most: float = SIMILAR) -> Filter:
 
 
 def build_context_filter(states: States, most: float = SIMILAR) -> Filter:
-    """Words whose state in the summary is nearer to that of a passage token than `most` (section 3.4; REC-14).
-
-    The last pair's states are kept, so that a pair is embedded once for both subtasks.
-    """
-    last: list[tuple[Pair, Floats, Floats]] = []
+    """Words whose state in the summary is nearer to a passage token's than `most` (section 3.4; REC-14)."""
+    last: list[tuple[Pair, Floats, Floats]] = []  # so that a pair is embedded once for both subtasks
 
     def embed(pair: Pair) -> tuple[Floats, Floats]:
         """States of the summary's tokens and of the passage's."""

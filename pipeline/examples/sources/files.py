@@ -127,10 +127,7 @@ class Element(NamedTuple):
 
 
 def read_elements(path: Path, item: str) -> list[list[Element]]:
-    """List each element with the tag `item` in an XML file, followed by those inside it.
-
-    BadInput for broken XML, a file without such an element, or an entity: no data set needs them.
-    """
+    """List each element with the tag `item`, followed by those inside; BadInput for broken XML, none, or an entity."""
     items: list[list[Element]] = []
     stack: list[Element] = []
     parser = expat.ParserCreate()

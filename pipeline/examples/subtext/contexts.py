@@ -101,10 +101,7 @@ def _finish(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def split_by_topic(rows: pl.DataFrame) -> pl.DataFrame:
-    """Split rows of text and topic again so that no topic is in two splits; their order does not change the result.
-
-    A share is missed by at most half the largest topic on either end. Each row without context is its own topic.
-    """
+    """Split rows of text and topic so that no topic is in two splits, in any order; a row without one is its own."""
     topic = pl.when(is_filled("topic")).then("topic").otherwise(pl.lit("\0") + pl.col("text"))
     sizes = rows.group_by(topic=topic).len("size").sort("topic")
     topics = sizes[np.random.default_rng(SEED).permutation(len(sizes))]

@@ -282,10 +282,7 @@ def load(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> CountLM:
 
 
 def measure_cross_entropy(model: CountLM, sentences: Sequence[Sentence]) -> HeldOut:
-    """Measure how well the model predicts each word of held-out sentences; unknown words count as one word.
-
-    Only models of the same vocabulary can be compared: with fewer words more are unknown and easy to predict.
-    """
+    """Measure how well held-out words are predicted; only models of the same vocabulary can be compared."""
     surprisal = np.concatenate([np.empty(0), *model.surprisals(sentences)])
     if not len(surprisal):
         raise BadInput("there is nothing to predict: expected at least one sentence with a word")

@@ -113,10 +113,7 @@ def compute_logits(module: Any, states: Tensor) -> Tensor:
 
 @torch.no_grad()
 def has_plain_head(module: Any) -> bool:
-    """Whether the head for masked words is modules one after another, as `compute_logits` applies them.
-
-    Else, as in DistilBERT and some of DeBERTa, the whole model has to predict all places of a sequence.
-    """
+    """Return whether `compute_logits` applies the head for masked words, or, as in DistilBERT, the whole model."""
     module.eval()
     ids = torch.tensor([[1, 2, 3]], device=module.device)
     try:

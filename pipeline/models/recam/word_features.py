@@ -54,10 +54,7 @@ def make_features(
 
 
 def list_whole(words: Sequence[str], source: Source) -> list[bool]:
-    """Whether each word is one: a single piece of the encoder, or a word of WordNet if that is installed.
-
-    An encoder has a vector for any pieces. Of word vectors all words are whole.
-    """
+    """Return whether each word is a single piece of the encoder, or in WordNet; all words of word vectors are."""
     if isinstance(source, WordVectors) or source.module is None:
         return [True] * len(words)
     tokenizer = source.module.tokenizer
@@ -114,10 +111,7 @@ def _average_pieces(words: Sequence[str], encoder: Encoder) -> tuple[Vectors, np
 
 
 def load_or_make_vectors(folder: Path, encoder: Encoder, words: Sequence[str]) -> WordVectors:
-    """Load a vocabulary as static vectors of an encoder, for readers without GloVe; on first use make a file of them.
-
-    The distinct words that are known come in their order, with `make_features` of each.
-    """
+    """Load the known distinct words as static vectors of an encoder; on first use make a file of them."""
     distinct = list(dict.fromkeys(words))
     signature = "\n".join([encoder.key, *distinct])
     path = folder / f"words-{hashlib.sha256(signature.encode()).hexdigest()}.npy"

@@ -36,10 +36,7 @@ class Seq2Seq(NamedTuple):
 
 
 def load(name: str | Path, device: str | None = None) -> Seq2Seq:
-    """Load a model and its tokenizer; weights in safetensors alone, no code of others.
-
-    The name and the errors are those of `locate_files`. The device is by default a GPU if there is one.
-    """
+    """Load a model and its tokenizer, named as for `locate_files`, by default on a GPU if there is one."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     _disable_progress_bar()

@@ -17,10 +17,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @lru_cache(1 << 16)
 def find_hypernym(word: str) -> str | None:
-    """The first lemma of a noun's first sense's hypernym, by alphabet the first; None for what is no noun, or a root.
-
-    A word counts as a noun if no other part of speech is as frequent in WordNet's counts.
-    """
+    """Return the first lemma of the hypernym of a noun's first sense; None for a root, or what is mostly no noun."""
     lemma = wordnet.lemmatize(word, "NOUN")
     senses = wordnet.list_synsets(lemma, "n")
     if not senses or any(_count(lemma, pos) >= _count(lemma, "n") for pos in "var" if wordnet.list_synsets(lemma, pos)):

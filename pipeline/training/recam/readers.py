@@ -175,10 +175,7 @@ def fit(
 
 
 def split_items(items: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Return the items of the splits train and validation; BadInput if nothing is left to learn from.
-
-    Without validation items a tenth of the articles is drawn for it, all items of an article together.
-    """
+    """Return the items of train and validation, which is by default a tenth of the articles; BadInput for too few."""
     if "split" in items.columns:
         items = items.filter(pl.col("split").is_in(["train", "validation"]))
     if "split" not in items.columns or not (items["split"] == "validation").any():
@@ -275,10 +272,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
 
 
 def answer(reader: TrainedReader, items: pl.DataFrame, glosses: Mapping[str, Sequence[str]] | None = None) -> Floats:
-    """Compute the probabilities of the five options of each item: [n, 5], whatever the reader's softmax was over.
-
-    Options may be new to the reader; their glosses are given then.
-    """
+    """Compute the probabilities of the five options of each item, [n, 5]; glosses are given of options new to it."""
     options_of = reading.list_options(items, "options")
     words, candidates = _collect_candidates(reader, {word for row in options_of for word in row}, glosses or {})
     options = np.array([[words[word] for word in row] for row in options_of], np.int64)
@@ -317,7 +311,7 @@ def _collect_candidates(
 def rank_candidates(reader: TrainedReader, items: pl.DataFrame, top: int = 10) -> pl.DataFrame:
     """Rank the words that a reader would put in the place of each placeholder, of all it was trained with (REC-16).
 
-    Columns: item_id, candidates (the `top` best, of equal ones the first by alphabet), probabilities among all words.
+    Columns: item_id, candidates (the `top` best, ties by alphabet), probabilities among all words.
     """
     words, candidates = _collect_candidates(reader, set(), {})
     names = np.array(list(words), dtype=object)
