@@ -213,7 +213,7 @@ def _measure_accuracy(corpus: Corpus, model: ImpScore, embedding: Embedding, rec
 def fit_readout(
     vectors: Vectors, values: Floats, validation_vectors: Vectors, validation_values: Floats
 ) -> tuple[Readout, float]:
-    """Fit ridge regression of a judge's values [n] on embeddings [n, dim]; return it with its penalty, the best on validation."""
+    """Ridge-regress a judge's values [n] on embeddings [n, dim]; return it and its penalty, chosen on validation."""
     from sklearn.linear_model import Ridge
 
     has_validation = len(validation_values) > 0
