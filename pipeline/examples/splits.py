@@ -1,7 +1,7 @@
 """Splits of pairs into train, validation and test, and what leaks between them (ImpScore, section 5.1; IMP-22).
 
-The paper splits at random 8:1:1, its released code 90:5:5 (errata E3). Both put variants of one sentence on both sides
-and so measure memory too; the grouped split keeps near duplicates together, `measure_leakage` counts what crosses.
+The paper's random 8:1:1 and its code's 90:5:5 (errata E3) put variants of one sentence on both sides; the grouped split
+does not.
 """
 
 from typing import Any

@@ -1,12 +1,10 @@
 """Chinese without a Chinese encoder: which character n-grams of a shipped list a text has.
 
-The embedded encoder's word pieces know a tenth of the characters of Chinese comments, and the rest is unknown to it. So
-the Chinese head that is shipped looks at n-grams of one to three characters (with marks for beginning and end), those
-that stand in at least five sentences of the training part of the shipped graded groups. An n-gram counts once a text,
-with the weight ln((1 + n) / (1 + df)) + 1, and a text has length 1 (TF-IDF). For a Chinese or multilingual encoder, set
-UNDERTONE_ENCODER.
+The embedded encoder's word pieces know a tenth of the characters of Chinese comments. So the Chinese head that is
+shipped looks at n-grams of one to three characters that stand in at least five training sentences of the shipped graded
+groups. An n-gram counts once a text, with the weight ln((1 + n) / (1 + df)) + 1, and a text has length 1 (TF-IDF).
 
-Lists of earlier versions stay, since models were trained on them; the newest is that of new models.
+Lists of earlier versions stay, since models were trained on them.
 """
 
 from collections.abc import Sequence

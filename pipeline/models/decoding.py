@@ -1,9 +1,7 @@
 """Text generation with any model that gives the next word's probabilities: beam search, greedy and sampling.
 
-A model is a step function from the last words and a state to the log probabilities of the next word and the next
-state. Hypotheses have two axes: n sources (articles), k hypotheses of each.
-
-The text generated for a source depends only on that source, its number and the decoding, not on the batch.
+Hypotheses have two axes: n sources (articles), k hypotheses of each. The text of a source depends only on that source,
+its number and the decoding, not on the batch.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,7 @@
-"""The sentence encoder of ImpScore (section 3.2, equation 1), frozen.
+"""The sentence encoder of ImpScore (section 3.2, equation 1), frozen, as its makers mean it.
 
-An encoder is used as its makers mean it: sentence_transformers reads its folder and applies its prompt, longest text,
-pooling and heads. Texts are sorted by length and cut into batches of about equal token counts, so that little is spent
-on padding; each distinct text is encoded once. Embeddings of one text differ by up to 2e-7 with the batch it falls in.
+Texts are sorted by length and cut into batches of about equal token counts; each distinct text is encoded once.
+Embeddings of one text differ by up to 2e-7 with the batch it falls in.
 """
 
 import logging

@@ -1,8 +1,6 @@
-"""A linear classifier of a text's n-grams, length, and overlap with its context.
+"""A linear classifier of a text's n-grams, length, and overlap with its context; it hardly overfits.
 
-It hardly overfits, so that on a few thousand labelled comments it is the strongest part of a recogniser. The n-grams
-are of one to three characters and of one and two words. Each kind is weighted by sublinear TF-IDF and normalised to
-length one over the n-grams of the training texts.
+N-grams of one to three characters and of one and two words, each kind in sublinear TF-IDF normalised to length one.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,12 +56,9 @@ def fit(
 ) -> tuple[Ngrams, Floats]:
     """Fit a multinomial logistic regression; return it and its held-out logits of each text: [n, classes].
 
-    A classifier is too sure of its training texts, so a model that learns from its logits must see held-out ones. They
-    are cross-fitted, in folds, drawn by the seed, that keep the texts of a context together.
-
-    Each text has its context, which may be empty. Labels [n] are numbers of the classes, each of which occurs. `cut`
-    splits a text into words; n-grams of fewer than `least` texts are left out. The penalty is on the squares of the
-    weights; with `is_weighted` all classes weigh the same.
+    A model that learns from its logits must see held-out ones. They are cross-fitted, in folds, drawn by the seed, that
+    keep the texts of a context together. Labels [n] are numbers of the classes, each of which occurs. `cut` splits a
+    text into words; n-grams of fewer than `least` texts are left out. The penalty is on the squares of the weights.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedGroupKFold

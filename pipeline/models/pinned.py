@@ -1,8 +1,7 @@
 """The files of a pretrained model, found and checked before they are loaded.
 
-A model is a folder, or a hub name with its commit, since branches and tags can change. Only safetensors weights,
-vocabularies and configurations are fetched from a hub: no pickle, no code. They are checked against the hashes of the
-hub, and against the hash in the name if it has one, and then loaded from the folder.
+A model is a folder, or a hub name with its commit. Only safetensors weights, vocabularies and configurations are
+fetched: no pickle, no code. They are checked against the hashes of the hub, and the hash in the name if it has one.
 """
 
 import hashlib
@@ -96,7 +95,7 @@ def _check_blobs(folder: Path, hub: str, commit: str, content: str) -> None:
 
 
 def hash_model_file(path: Path) -> str:
-    """Return the SHA-256 of a file; it is cached until its size or time changes, of large files also on disk.
+    """Return the SHA-256 of a file, cached until its size or time changes, for large files also on disk.
 
     All bytes count: models tuned from one base differ neither in size nor in the header of their weights.
     """
@@ -119,10 +118,7 @@ def _hash_of_state(path: Path, size: int, changed_at: int) -> str:
 
 
 def hash_model_folder(folder: Path) -> str:
-    """Return the SHA-256 of a model's weights, vocabularies and configurations: the revision of a folder.
-
-    BadInput without weights in safetensors, or if a part of the model has pickled weights alone.
-    """
+    """Return the revision of a folder: the SHA-256 of its files; BadInput if a part has no weights in safetensors."""
     files = _list_files(folder)
     weight_folders = {path.parent for path in files if path.suffix == ".safetensors"}
     if not weight_folders:

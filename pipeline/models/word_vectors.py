@@ -1,7 +1,4 @@
-"""Word vectors: files in the text format of GloVe, and a fallback for words without a vector (CSD-28).
-
-A word without a vector gets the mean of its characters' vectors, as comments in Chinese coin many words.
-"""
+"""Word vectors: files in the text format of GloVe; a word without a vector gets its characters' mean (CSD-28)."""
 
 import hashlib
 from collections.abc import Collection, Mapping

@@ -62,8 +62,7 @@ WINDOW = ("2017-04-01", "2017-08-31")
 COMMENTS_TOLD = 4_500_000
 """Comments there are by the abstract's count; 27 of each article would be 5,349,024 (errata E12)."""
 VOCABULARY = 1_858_452
-CATEGORIES, CATEGORIES_SHOWN = 44, 15
-"""Categories there are, and those of Figure 2 (AAC-31)."""
+CATEGORIES = 44  # of which Figure 2 shows 15 (AAC-31)
 
 
 class Grades(NamedTuple):

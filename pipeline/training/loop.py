@@ -1,7 +1,4 @@
-"""The training loop: run epochs, keep the best, and save a state after each from which a killed training resumes.
-
-A training passes `run` a function that trains and evaluates one epoch, and a `Learner` that holds the weights.
-"""
+"""The training loop: run epochs, keep the best, and save a state after each from which a killed training resumes."""
 
 import hashlib
 import json
@@ -129,10 +126,7 @@ def check_loss(loss: float, epoch: int) -> None:
 def shuffle_batches(
     lengths: IndexArray, rows: IndexArray, size: int, generator: torch.Generator
 ) -> Iterator[IndexArray]:
-    """Yield the rows of an epoch, each once, in shuffled batches of up to `size` texts of similar length.
-
-    `lengths` are of all texts; `rows` are the numbers of the texts to yield.
-    """
+    """Yield `rows`, each once, in shuffled batches of up to `size` texts of about one length; `lengths` are of all."""
     order = rows[torch.randperm(len(rows), generator=generator).numpy()]
     batches: list[IndexArray] = []
     for start in range(0, len(order), size * _POOL):
@@ -149,10 +143,7 @@ def sort_batches(lengths: IndexArray, rows: IndexArray, size: int) -> Iterator[I
 
 
 def hash_facts(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
-    """Return the SHA-256 of a training's facts (recipe, …) and data, against which its saved state is checked.
-
-    Leave the number of epochs out of the facts if a training may be extended.
-    """
+    """Hash a training's facts (recipe, …; without the number of epochs if it may be extended) and data: SHA-256."""
     key = hashlib.sha256(repr(facts).encode())
     for part in parts:
         if isinstance(part, np.ndarray):
@@ -173,10 +164,9 @@ def run(
 ) -> Outcome:
     """Run the remaining of so many epochs and keep the best.
 
-    `epoch` trains the epoch with the given number (from 1) and returns its numbers in the order of the criterion.
-    `state` is a file for the state after each epoch; an interrupted training resumes from it and ends with the same
-    weights on a CPU. BadInput if that state has another `training_id` (`hash_facts`), which is None if the file's name
-    contains it.
+    `epoch` trains the epoch with the given number (from 1) and returns its numbers in the order of the criterion. From
+    the file `state` an interrupted training resumes, and ends with the same weights on a CPU. BadInput if that state
+    has another `training_id` (`hash_facts`), which is None if the file's name contains it.
     """
     position = criterion.columns.index(criterion.best_by) + 1
 

@@ -2,9 +2,8 @@
 
     -log σ(w_i · c_j) - Σ_n log σ(-w_i · c_n)      i, j neighbours; n drawn from the counts to the power 3/4
 
-All pairs of a batch share the negative samples, which makes the sum one matrix product; Adagrad sets the step sizes.
-One core needs about 7 s for a million tokens and an epoch at 100 dimensions. As in word2vec, each word draws its own
-window size, and frequent words are subsampled.
+All pairs of a batch share the negative samples, which makes the sum one matrix product; Adagrad sets the step sizes. As
+in word2vec, each word draws its own window size, and frequent words are subsampled.
 """
 
 import logging

@@ -14,10 +14,10 @@ from pipeline.training.impscore.embedding import Tuned
 TEXTS = ["nice hat", "close the door, please.", "what a day it was", "今天自然是好的", "cold in here"]
 
 
-@pytest.fixture(params=["model", "layers"])
-def encoder(tiny_folder: Path, request: pytest.FixtureRequest) -> Encoder:
-    """The tiny encoder, in both poolings."""
-    return load(str(tiny_folder), device="cpu", pooling=request.param)
+@pytest.fixture
+def encoder(tiny_folder: Path) -> Encoder:
+    """The tiny encoder, its layers side by side."""
+    return load(str(tiny_folder), device="cpu", pooling="layers")
 
 
 def tuned(encoder: Encoder, mode: str, steps: int = 0) -> Tuned:
@@ -61,35 +61,21 @@ def test_every_linear_layer_is_adapted(tiny_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["adapter", "full"])
-def test_training_starts_at_the_frozen_encoder(encoder: Encoder, mode: str) -> None:
-    """Before the first step the embeddings are the frozen encoder's, with and without gradient."""
-    embedding = tuned(encoder, mode)
-    frozen_vectors = encode(encoder, TEXTS)
-    assert np.abs(rows_of(embedding) - frozen_vectors).max() < 1e-6
-    through = embedding(torch.arange(len(TEXTS)))
-    assert through.requires_grad
-    assert np.abs(through.detach().numpy() - frozen_vectors).max() < 1e-5
-
-
-@pytest.mark.parametrize("mode", ["adapter", "full"])
 def test_what_was_trained_can_be_put_back(encoder: Encoder, mode: str) -> None:
-    """An encoder with the trained weights gives the embeddings that training ended with; the first one is unchanged."""
+    """Embeddings begin as the frozen encoder's; an encoder with the trained weights gives those at the end.
+
+    The first encoder is unchanged. With adapters the state holds them alone.
+    """
     model = encoder.module[0].model
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    embedding = tuned(encoder, mode, steps=5)
-    after = rows_of(embedding)
-    assert np.abs(after - encode(encoder, TEXTS)).max() > 1e-2
+    untrained, embedding, frozen_vectors = tuned(encoder, mode), tuned(encoder, mode, steps=5), encode(encoder, TEXTS)
+    through, after = untrained(torch.arange(len(TEXTS))), rows_of(embedding)
+    assert through.requires_grad
+    assert np.abs(through.detach().numpy() - frozen_vectors).max() < 1e-5
+    assert np.abs(after - frozen_vectors).max() > 1e-2
+    assert all(name.endswith((".a", ".b")) == (mode == "adapter") for name in embedding.trained)
     weights = {name: value.detach().clone() for name, value in embedding.trained.items()}
     assert np.abs(encode(load_adapter(encoder, weights), TEXTS) - after).max() < 1e-5
     assert model.state_dict().keys() == before.keys()
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert not encoder.module.training
-
-
-def test_only_what_is_trained_changes(tiny_folder: Path) -> None:
-    """With adapters the state holds them alone: a small part of what the whole encoder holds."""
-    encoder = load(str(tiny_folder), device="cpu")
-    small, full = (tuned(encoder, mode).trained for mode in ("adapter", "full"))
-    assert all(name.endswith((".a", ".b")) for name in small)
-    assert set(full) == {name for name, _ in encoder.module[0].model.named_parameters()}
-    assert not set(small) & set(full)

@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.models import characters
 from pipeline.models.encoder import Encoder, encode, load
-from pipeline.models.impscore import ImpScore
-from pipeline.score.implicitness import Head, implicitness, measure_distances
 from pipeline.tasks.impscore.train import read_shipped_groups
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.training.impscore.embedding import Tuned
@@ -80,24 +78,18 @@ def test_nothing_known_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     assert characters.encode(["xyz", "", "好"], NEWEST).tolist() == [[0, 0], [0, 0], [1, 0]]
 
 
-def test_unknown_characters_add_nothing() -> None:
-    """Texts of unknown characters alone are all alike: only their ends are known."""
-    greek, other_greek, chinese = characters.encode(["ζζζ", "ωωω", "我不去"], NEWEST)
-    assert np.array_equal(greek, other_greek)
-    assert not np.array_equal(greek, chinese)
-
-
 def test_as_an_encoder(encoder: Encoder) -> None:
     """It loads by its name, with the list's hash as its revision; vectors come in order, repeats included."""
     assert encoder.revision == hashlib.sha256(characters.LISTS[-1].read_bytes()).hexdigest()
     assert encoder.dim == encoder.last == len(characters.read_list(NEWEST)[0])
     assert (encoder.name, encoder.precision) == ("characters", "float32")
     counts: list[int] = []
-    assert np.array_equal(
-        encode(encoder, [*TEXTS, TEXTS[0]], counts.append), characters.encode([*TEXTS, TEXTS[0]], NEWEST)
-    )
+    texts = [*TEXTS, TEXTS[0]]
+    assert np.array_equal(encode(encoder, texts, counts.append), characters.encode(texts, NEWEST))
     assert sum(counts) == 5
     assert encode(encoder, []).shape == (0, encoder.dim)
+    with pytest.raises(BadInput, match="the encoder 'characters' has nothing to train; use tune=none"):
+        Tuned(encoder, TEXTS, "full", torch.Generator())
 
 
 def test_models_of_earlier_lists_score() -> None:
@@ -108,23 +100,3 @@ def test_models_of_earlier_lists_score() -> None:
     assert encode(encoder, TEXTS).shape == (len(TEXTS), 2534)
     with pytest.raises(BadInput, match="later version"):
         load("characters@0")
-
-
-def test_scores_are_finite(encoder: Encoder) -> None:
-    """A model on n-grams scores any text within [0, 2], the empty one and one of unknown characters too."""
-    model = ImpScore(encoder.dim, 8, torch.Generator().manual_seed(3), hidden=4, last=encoder.last)
-    model.initialise(torch.from_numpy(encode(encoder, TEXTS)))
-    head = Head(encoder, model.eval())
-    texts = [*TEXTS, "", "ζζζ", "好" * 3000]
-    scores = implicitness(texts, head)
-    assert np.isfinite(scores).all()
-    assert ((scores >= 0) & (scores <= 2)).all()
-    assert len(set(scores[:4])) == 4
-    assert np.isfinite(measure_distances(texts, texts[::-1], head)).all()
-
-
-@pytest.mark.parametrize("mode", ["adapter", "full"])
-def test_it_cannot_be_trained(encoder: Encoder, mode: str) -> None:
-    """There are no weights to train along: BadInput, which says what to do."""
-    with pytest.raises(BadInput, match="the encoder 'characters' has nothing to train; use tune=none"):
-        Tuned(encoder, TEXTS, mode, torch.Generator())

@@ -26,7 +26,6 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def embedded() -> Encoder:
-    """The encoder that is shipped as a package."""
     return load(device="cpu")
 
 
@@ -61,14 +60,21 @@ def _not_to_be_called(*_: object, **__: object) -> None:
     raise AssertionError("the files were loaded")
 
 
-def test_equals_its_library(embedded: Encoder) -> None:
-    """Embeddings of mixed texts are those of SentenceTransformer.encode within 1e-6 (IMP-03), each of length 1 (E2)."""
-    expected = embedded.module.encode(TEXTS, batch_size=4, show_progress_bar=False)
-    vectors = encode(embedded, TEXTS)
-    assert vectors.dtype == np.float32
-    assert vectors.shape == (len(TEXTS), 384)
-    assert np.abs(vectors - expected).max() < 1e-6
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+def test_layers_are_means_over_words(embedded: Encoder, layered: Encoder) -> None:
+    """Pooled by layers a text has 7 x 384 numbers: the mean of each layer's states over its words, each of length 1.
+
+    The embedded encoder pools its last layer so: the last part is that.
+    """
+    text = "Nice hat, as he said."
+    inputs = layered.module.tokenizer([text], return_tensors="pt")
+    with torch.inference_mode():
+        states = layered.module[0].model(**inputs, output_hidden_states=True).hidden_states
+    means = torch.cat([state[0].mean(0) / state[0].mean(0).norm() for state in states])
+    rows = encode(layered, [*TEXTS, text])
+    assert (layered.dim, rows.shape, layered.pooling) == (2688, (len(TEXTS) + 1, 2688), "layers")
+    assert np.abs(rows[-1] - means.numpy()).max() < 1e-5
+    assert np.abs(rows[:-1, -384:] - encode(embedded, TEXTS)).max() < 1e-5
+    assert np.abs(encode(layered, TEXTS, tokens=1) - rows[:-1]).max() < 1e-5
 
 
 @pytest.mark.parametrize("pooling", encoders.POOLINGS)
@@ -83,22 +89,21 @@ def test_embedded_equals_its_library_bit_by_bit(pooling: str) -> None:
 
 
 def test_order_and_repeats(embedded: Encoder) -> None:
-    """Rows come in the order of the texts; equal texts have equal rows, and every text is told as done."""
+    """Rows are those of SentenceTransformer.encode within 1e-6 (IMP-03), each of length 1 (E2), whatever the batch.
+
+    They come in the order of the texts; equal texts have equal rows, and every text is told as done.
+    """
+    expected = embedded.module.encode(TEXTS, batch_size=4, show_progress_bar=False)
     counts: list[int] = []
     rows = encode(embedded, TEXTS, counts.append)
+    assert np.abs(rows - expected).max() < 1e-6
+    assert np.abs(encode(embedded, TEXTS, tokens=1) - rows).max() < 1e-6
+    assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-5)
     assert sum(counts) == len(TEXTS) == len(set(TEXTS)) + 2
     assert np.array_equal(rows[0], rows[8])
     assert np.array_equal(rows[1], rows[13])
     assert np.abs(encode(embedded, TEXTS[::-1])[::-1] - rows).max() < 1e-6
     assert (encode(embedded, []).shape, encode(embedded, ()).dtype) == ((0, 384), np.float32)
-
-
-@pytest.mark.parametrize("tokens", [1, 4096])
-@pytest.mark.parametrize(("pooling", "tolerance"), [("model", 1e-6), ("layers", 1e-5)])
-def test_batches_do_not_matter(pooling: str, tolerance: float, tokens: int) -> None:
-    """One text a batch or all in one: what pads a batch is no word, so that hardly a number moves."""
-    encoder = load(device="cpu", pooling=pooling)
-    assert np.abs(encode(encoder, TEXTS, tokens=tokens) - encode(encoder, TEXTS)).max() < tolerance
 
 
 def test_a_batch_that_fills_the_gpu_is_halved(embedded: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,28 +124,6 @@ def test_a_batch_that_fills_the_gpu_is_halved(embedded: Encoder, monkeypatch: py
     most = 0
     with pytest.raises(torch.OutOfMemoryError):
         encode(embedded, texts[:1])
-
-
-def test_layers_stand_side_by_side(layered: Encoder) -> None:
-    """Pooled by layers, a text has 7 x 384 numbers: the embedding layer's and six layers', each of length 1."""
-    rows = encode(layered, TEXTS)
-    assert (layered.dim, rows.shape, layered.pooling) == (2688, (len(TEXTS), 2688), "layers")
-    assert np.linalg.norm(rows.reshape(len(TEXTS), 7, 384), axis=2) == pytest.approx(1, abs=1e-5)
-
-
-def test_layers_are_means_over_words(layered: Encoder) -> None:
-    """Each part is the mean of a layer's hidden states over the words of the text alone."""
-    text = "Nice hat, as he said."
-    inputs = layered.module.tokenizer([text], return_tensors="pt")
-    with torch.inference_mode():
-        states = layered.module[0].model(**inputs, output_hidden_states=True).hidden_states
-    means = torch.cat([state[0].mean(0) / state[0].mean(0).norm() for state in states])
-    assert np.abs(encode(layered, [*TEXTS, text])[-1] - means.numpy()).max() < 1e-5
-
-
-def test_last_layer_is_the_models_own_pooling(embedded: Encoder, layered: Encoder) -> None:
-    """The embedded encoder pools the mean of its last layer and makes it of length 1: the last part is that."""
-    assert np.abs(encode(layered, TEXTS)[:, -384:] - encode(embedded, TEXTS)).max() < 1e-5
 
 
 @pytest.mark.parametrize(

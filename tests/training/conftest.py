@@ -43,5 +43,4 @@ def groups() -> pl.DataFrame:
 
 @pytest.fixture(scope="session")
 def frozen(encoder: Encoder) -> Embed:
-    """Embeddings of a corpus's texts."""
     return lambda corpus: Frozen(encode(encoder, corpus.texts))

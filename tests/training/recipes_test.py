@@ -61,16 +61,11 @@ def test_what_is_not_given_stays() -> None:
         ({"hidden": 300}, "hidden should be 2 times a whole number from 1; found 300"),
         ({"hidden": (300, 0)}, "hidden should be 2 times a whole number from 1"),
         ({"hidden": (300, 100, 10)}, "hidden should be 2 times a whole number from 1"),
+        ({"profile": "theirs"}, "no profile 'theirs'; choose one of paper, ours"),
         ({"layers": 2, "heads": 1}, "a recipe has no field heads, layers; its fields are unit, is_tuned"),
     ],
 )
 def test_what_a_field_does_not_take(changes: dict[str, Any], message: str) -> None:
-    """A value that a field does not accept raises BadInput with the accepted values."""
+    """An unknown profile or field, or a value that a field does not accept, raises BadInput with those accepted."""
     with pytest.raises(BadInput, match=message):
         change(**changes)
-
-
-def test_a_profile_that_is_none() -> None:
-    """An unknown profile raises BadInput with the names of the profiles."""
-    with pytest.raises(BadInput, match="no profile 'theirs'; choose one of paper, ours"):
-        change("theirs")

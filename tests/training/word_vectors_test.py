@@ -74,17 +74,6 @@ def test_pairs_stay_within_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pairs == near | {(j, i) for i, j in near}
 
 
-def test_memory_is_bounded_by_spans(texts: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs are made one span at a time, so that a batch is at most the pairs of a span."""
-    monkeypatch.setattr(word_vectors, "_SPAN", 40)
-    words, tokens, text_of = word_vectors._number_tokens(texts, 1)
-    generator = torch.Generator().manual_seed(1)
-    batches = word_vectors._draw_pairs(tokens, text_of, torch.ones(len(words)), TINY, generator)
-    sizes = [len(centers) for centers, _ in batches]
-    assert max(sizes) <= 40 * 2 * TINY.window
-    assert sum(sizes) > 1000
-
-
 def test_frequent_words_are_thinned_out(texts: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     """With word2vec's subsampling, the most frequent word is kept with a lower probability."""
     least_keep = []

@@ -1,9 +1,8 @@
 """Articles and their comments: what is in, its train, validation and test, and references (commenting, section 3).
 
-In come articles and comments with their word counts (the paper's words are jieba's, marks among them). Out go all
-articles with their split, or why they have none (AAC-04), references that a comment is compared with (AAC-07), and
-statistics beside the paper's (AAC-05, AAC-06, AAC-31). Whatever is drawn goes by a hash of seed and ids: the order of
-rows does not matter, and an article that comes in later takes the place of one other at most.
+In come articles and comments with their word counts. Out go all articles with their split, or why they have none
+(AAC-04), references (AAC-07), and statistics beside the paper's (AAC-05, AAC-06, AAC-31). Draws go by a hash of seed
+and ids: an article that comes in later takes the place of one other at most.
 """
 
 import math
@@ -62,10 +61,10 @@ class Corpus(NamedTuple):
 def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = PAPER) -> Corpus:
     """Select articles, divide them into splits, and draw references (AAC-04, AAC-07).
 
-    An article is left out as `short_content`, `few_comments` or `outside_window`, or several with a plus: filters have
-    no order. For the test it takes `test_comments` comments of `comment_words` (short ones are put aside first, then
-    the others counted) and `likes` in total. Of such articles `test` are drawn, and of all others then `validation`,
-    but neither more than `share` of all. A comment of no article is dropped as `no_article`.
+    An article is left out as `short_content`, `few_comments` or `outside_window`, or several with a plus. For the test
+    it takes `test_comments` comments of `comment_words` and `likes` in total. Of such articles `test` are drawn, and of
+    all others then `validation`, but neither more than `share` of all. A comment of no article is dropped as
+    `no_article`.
 
     Comments need `written` (a date) if `rules` have a first or last day. Of each article of the test, in the order in
     which they were drawn (`place`, from 0), `references` fit comments are `reference`, and one more, where one is left,

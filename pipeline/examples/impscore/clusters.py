@@ -1,7 +1,6 @@
 """Clusters of near-duplicate sentences: variants of one template, which a random split would separate (IMP-22, IMP-43).
 
-Shingles, sketches and rules are those of `collect.dedupe`, which drops copies of comments. Here nothing is dropped, so
-a lower similarity counts: one changed word in a sentence of about ten.
+Shingles, sketches and rules are those of `collect.dedupe`; as nothing is dropped here, a lower similarity counts.
 """
 
 from collections.abc import Sequence
@@ -24,10 +23,9 @@ Ints = npt.NDArray[np.int64]
 def cluster_near_duplicates(texts: pl.Series | Sequence[str], threshold: float = THRESHOLD) -> Ints:
     """Return the cluster of each text, int64 [n]: the lowest row that a chain of near duplicates links it to.
 
-    Candidates come from MinHash bands; exact Jaccard similarity of the character trigrams of lower-cased texts confirms
-    them. In one band a text is compared with at most the next 100 in alphabetical order, so that many similar texts do
-    not cost quadratic time. The order of the texts does not change the clusters. Texts under eight characters are near
-    duplicates only if equal.
+    Candidates come from MinHash bands, of which each text meets at most the next 100; exact Jaccard similarity of the
+    character trigrams of lower-cased texts confirms them. The order of the texts does not change the clusters. Texts
+    under eight characters are near duplicates only if equal.
     """
     text = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
     rows = pl.DataFrame({"text": pl.Series(texts, dtype=pl.String)}).select(text, row=pl.int_range(pl.len()))

@@ -1,7 +1,6 @@
 """Graded groups: one intent in several wordings, from the most explicit to the most implicit (ImpScore, section 6.1).
 
-The paper's groups are not public. Those of the sample are ours, balanced so that neither length nor punctuation gives
-the level away; their order is the writers' judgement.
+The paper's are not public. Those of the sample are ours, so that neither length nor punctuation gives the level away.
 """
 
 import zlib
@@ -37,10 +36,7 @@ def read(path: Path) -> pl.DataFrame:
 
 
 def add_split(groups: pl.DataFrame) -> pl.DataFrame:
-    """Add `split` by a hash of the group's name: of seven groups one to test, one to validation, five to train.
-
-    A group keeps its split when others are added, so that no model is trained on groups that another was measured on.
-    """
+    """Add `split` by a hash of the name, so that a group keeps it: of seven one to test, one to validation."""
     splits = ("test", "validation", "train", "train", "train", "train", "train")
     split_of = {name: splits[zlib.crc32(name.encode()) % 7] for name in groups["group"].unique()}
     return groups.with_columns(split=pl.col("group").replace_strict(split_of, return_dtype=pl.String))
@@ -57,10 +53,9 @@ def find_language() -> pl.Expr:
 
 
 def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
-    """Read lines of JSON `{"rater": str, "group": str, "ranks": [one a sentence, 1 the most explicit]}`.
+    """Read lines of JSON `{"rater": str, "group": str, "ranks": [one a sentence, 1 the most explicit, ties equal]}`.
 
-    Equal ranks are ties; all raters should have ranked the same groups, rows of `read`. Returns rater, group, level,
-    rank. BadInput with line and field for a fault.
+    All raters should have ranked the same groups. Returns rater, group, level, rank. BadInput with line and field.
     """
     sizes = dict(groups.group_by("group").len().iter_rows())
     rows: list[tuple[str, str, int, float]] = []

@@ -52,10 +52,7 @@ def add_negatives(
 
 
 def _draw_foreign(explicit: Ints, rng: np.random.Generator) -> Ints:
-    """Draw, for each row, a row with another explicit text, all equally likely.
-
-    Equal texts are put side by side; a position is drawn among the rest and moved past the row's own block.
-    """
+    """Draw, for each row, one with another explicit text: of the positions past the block of equal texts."""
     order = np.argsort(explicit, kind="stable")
     _, start, block, size = np.unique(explicit[order], return_index=True, return_inverse=True, return_counts=True)
     start, size = start[block], size[block]
@@ -86,14 +83,11 @@ def _draw_allowed(implicit: Ints, explicit: Ints, rng: np.random.Generator) -> I
 def _draw_hard(
     implicit: Ints, explicit: Ints, vectors: Floats, vector_rows: npt.NDArray[np.uint32], rng: np.random.Generator
 ) -> Ints:
-    """Draw 32 rows for each row and pick, of the allowed ones, the nearest below 0.95, else the farthest.
-
-    The first of them is always allowed. The vector of a row is `vectors[vector_rows[row]]`.
-    """
+    """Draw 32 rows for each row and pick, of the allowed ones, the nearest below 0.95, else the farthest."""
     picks = _draw_allowed(implicit, explicit, rng)
     candidates = np.stack([picks, *(_draw_foreign(explicit, rng) for _ in range(CANDIDATES - 1))], axis=1)
     barred = _is_barred(implicit, explicit, candidates)
-    barred[:, 0] = False
+    barred[:, 0] = False  # the first one is allowed, or must do
     for start in range(0, len(picks), _CHUNK):
         part = slice(start, start + _CHUNK)
         anchors, others = (_normalise(vectors[vector_rows[rows]]) for rows in (part, candidates[part]))

@@ -1,7 +1,4 @@
-"""Pairs for ImpScore (section 4) of `sentences` and `completions`: an implicit sentence, its explicit form, a negative.
-
-Dropped rows are (source, reason, row_key).
-"""
+"""Pairs for ImpScore (section 4): an implicit sentence, its explicit form, a negative; and dropped rows."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -32,10 +29,7 @@ def make_pair_id(source: str, implicit: str, explicit: str) -> str:
 
 
 def pair_sentences(sentences: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Pair sentences of data sets with their own explicit forms (IMP-14); return pairs, and drops by item_id.
-
-    Sentences that are not implicit or have no explicit form are no pairs, and do not count as dropped.
-    """
+    """Pair implicit sentences of data sets with their own explicit forms (IMP-14); return pairs and drops by id."""
     labelled = sentences.filter((pl.col("label") == "implicit") & pl.col("explicit").is_not_null())
     columns = labelled.select("source", "lang", "text", "explicit", "item_id").iter_rows()
     return _build_pairs([(source, lang, *texts, None, item) for source, lang, *texts, item in columns])
@@ -105,8 +99,7 @@ def build(
 def split_with_negatives(pairs: pl.DataFrame, profile: str, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Add clusters, split and negatives to pairs; return them, and dropped pairs without a negative.
 
-    The paper and its code draw negatives before they split, so most negatives of the held-out parts are in train, too;
-    the grouped split draws them within each part.
+    The paper draws negatives before it splits, so that most are in train, too; the grouped split draws them by part.
     """
     clustered = add_clusters(pairs)
     if profile != "grouped":

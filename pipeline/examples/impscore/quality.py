@@ -1,7 +1,6 @@
 """The quality of pairs by a judge: a sample to judge, and ratings of the answers (ImpScore, appendix A.2).
 
-A pair is appropriate if its first sentence is the more implicit one, and both mean the same if and only if the pair is
-positive. The published ratings are those of the paper's linguist for its pairs.
+A pair is appropriate if its first sentence is more implicit, and both mean the same just if the pair is positive.
 """
 
 from bisect import bisect_right
@@ -84,10 +83,7 @@ def _parse_verdict(row: dict[str, Any], name: str, location: str) -> bool | None
 
 
 def rate_sources(answers: pl.DataFrame) -> pl.DataFrame:
-    """Rate the sources of judged pairs (source, appropriate: bool): source, n, share, rating, published.
-
-    Pairs without a judgement do not count; published is null for sources that are not in table 7.
-    """
+    """Rate the sources of judged pairs (source, appropriate: bool): source, n, share, rating, published (or null)."""
     groups = answers.drop_nulls("appropriate").group_by("source")
     shares = groups.agg(n=pl.len().cast(pl.Int64), share=pl.col("appropriate").mean()).sort("source")
     return shares.with_columns(

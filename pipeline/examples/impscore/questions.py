@@ -4,7 +4,6 @@ The paper's questions are not public; these are read from a file or built from g
 """
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,22 +18,18 @@ SCHEMA: dict[str, pl.DataType] = {"reference": pl.String(), "options": pl.List(p
 
 
 def read(path: Path) -> pl.DataFrame:
-    """Read lines of JSON `{"reference": str, "options": [str], "answer": int}`; BadInput with line and field.
-
-    `answer` is the index of the right option: the first option is 0, not 1.
-    """
-    rows = [_parse_question(entry, f"{path}, line {number}") for number, entry in read_json_lines(path)]
+    """Read lines of JSON `{"reference": str, "options": [str], "answer": index}`; BadInput with line and field."""
+    rows = []
+    for number, entry in read_json_lines(path):
+        location = f"{path}, line {number}"
+        check_text(entry, "reference", location)
+        count = len(check_choice(entry, "options", location))
+        expected = f"the index of the right option, from 0 to {count - 1}"
+        check_field(entry, "answer", location, expected, is_index(entry.get("answer"), count))
+        rows.append({name: entry[name] for name in SCHEMA})
     if not rows:
         raise BadInput(f"{path}: the file holds no questions")
     return pl.DataFrame(rows, schema=SCHEMA)
-
-
-def _parse_question(entry: dict[str, Any], location: str) -> dict[str, Any]:
-    check_text(entry, "reference", location)
-    count = len(check_choice(entry, "options", location))
-    expected = f"the index of the right option, from 0 to {count - 1}"
-    check_field(entry, "answer", location, expected, is_index(entry.get("answer"), count))
-    return {name: entry[name] for name in SCHEMA}
 
 
 def build_questions(groups: pl.DataFrame, options: int = OPTIONS, seed: int = SEED) -> pl.DataFrame:

@@ -1,8 +1,7 @@
 """Sentences with their compressions, in the layouts in which they are published (NDD, section 4.2; NDD-23, 26 to 28).
 
-A compression keeps some words of its sentence and makes no new ones. Where it is given as text it is aligned greedily,
-from left to right: the words are right, their places may be earlier than those that the annotator had in mind. Capitals
-do not count. What cannot be read is BadInput with file, line and field.
+A compression given as text is aligned greedily, from left to right: its words are right, their places may be earlier
+than those the annotator meant. Capitals do not count. What cannot be read is BadInput with file, line and field.
 """
 
 import ast
@@ -66,8 +65,7 @@ def replace_masks(words: Iterable[str]) -> list[str]:
 def read_google(path: Path, annotator: int = 1) -> Read:
     """Read Google's 1,000 test sentences, or others in the layout `{"text": str, "summaries": [str]}` a line.
 
-    The published compressions are cut into words otherwise than the sentences ("$ 30"). By the words of `segment.UNIT`,
-    used here, the sentences are about as long as table 9 says (27.86; 27.71). Annotators are counted from 1.
+    By the words of `segment.UNIT` they are about as long as table 9 says (27.86; 27.71). Annotators are counted from 1.
     """
     return _drop_faulty(path, _list_google(path, annotator))
 
@@ -214,10 +212,9 @@ def _list_items(path: Path) -> Iterator[_Item]:
 
 
 def _align(words: Sequence[str], compressed: str) -> list[bool]:
-    """Mark the words that are kept, or return nothing if the compression is none of them.
+    """Mark the words that are kept, or return nothing if the compression is none of them: whole words first.
 
-    Whole words first. Where that does not come out, a word that has part of it in the compression is kept ("7-5" for
-    "7"), and then marks that the annotator put there are passed over.
+    Else a word in part counts ("7-5" for "7"), and then marks that the annotator put there are passed over.
     """
     word_pieces = [_PIECE.findall(word.casefold()) for word in words]
     gold = _PIECE.findall(compressed.casefold())

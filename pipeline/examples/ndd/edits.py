@@ -1,10 +1,9 @@
 """Edits that keep a property of words or lose it, for a measure of meaning to tell apart (NDD, section 3; NDD-10).
 
-Each sentence is edited twice at the same places: in the positive pair every new word shares a property with the word
-whose place it takes, in the negative one none does. The properties are meaning (WordNet's synonyms and antonyms), part
-of speech, tense of verbs, which the paper calls term, and lemma. The number of places is max(1, 0.2 n rounded half up),
-n the words that are no marks, but all verbs where it is tense. New words are drawn from the corpus itself, as often as
-they stand in it.
+Each sentence is edited twice at the same places: in the positive pair every new word shares a property with the old
+one, in the negative one none does. The properties are meaning (WordNet's synonyms and antonyms), part of speech, tense
+of verbs, which the paper calls term, and lemma. The number of places is max(1, 0.2 n rounded half up), n the words that
+are no marks, but all verbs where it is tense. New words are drawn from the corpus, as often as they stand in it.
 """
 
 from collections import Counter, defaultdict
@@ -86,9 +85,9 @@ def _guess_features(word: str, lemma: str) -> str:
 def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, share: float = SHARE) -> EditedPairs:
     """Generate the two pairs of each sentence for a test.
 
-    What a sentence gives depends on its id, the seed and the corpus, not on its place in the corpus. Places are drawn
-    among those for which there are both words. BadInput: no such test, or a sentence has columns of different lengths
-    or another's id. Missing: the synonym-antonym test needs WordNet. ValueError: the share is not in (0, 1].
+    What a sentence gives depends on its id, the seed and the corpus, not on its place there. BadInput: no such test, or
+    a sentence has columns of different lengths or another's id. Missing: the synonym-antonym test needs WordNet.
+    ValueError: the share is not in (0, 1].
     """
     if test not in TESTS:
         raise BadInput(f"no test {test!r}; there are {', '.join(TESTS)}")
@@ -158,10 +157,7 @@ def _draw_index(counts: Ints, number: float) -> int | None:
 
 
 def _draw_by_key(keys: Keys) -> Callable[[Sequence[Sentence]], Replace]:
-    """Draw from the corpus's words that have keys, negative ones from those that never have the one to avoid.
-
-    Each word is spelt as it is most often.
-    """
+    """Draw from the corpus's words with keys, as mostly spelt; negative ones never have the one to avoid."""
 
     def prepare(sentences: Sequence[Sentence]) -> Replace:
         spellings: dict[str, Counter[str]] = defaultdict(Counter)
@@ -177,7 +173,8 @@ def _draw_by_key(keys: Keys) -> Callable[[Sequence[Sentence]], Replace]:
                     forms_to_avoid[key[1]].add(form)
         forms = sorted(spellings)  # whatever the order of the sentences
         row = {form: i for i, form in enumerate(forms)}
-        words = [_choose_spelling(spellings[form]) for form in forms]
+        # of two spellings as frequent, the one with fewer capitals
+        words = [min(spellings[form], key=lambda word: (-spellings[form][word], word.swapcase())) for form in forms]
         counts = np.array([spellings[form].total() for form in forms], np.int64)
         members, rows_to_avoid = {}, {}
         for name, form_counts in shared.items():
@@ -200,10 +197,6 @@ def _draw_by_key(keys: Keys) -> Callable[[Sequence[Sentence]], Replace]:
     return prepare
 
 
-def _choose_spelling(spellings: Counter[str]) -> str:
-    return min(spellings, key=lambda word: (-spellings[word], word.swapcase()))  # of two, the one with fewer capitals
-
-
 def _key_part_of_speech(sentence: Sentence, place: int) -> Pair | None:
     upos = sentence.upos[place]
     return None if upos in _SILENT else (upos, upos)
@@ -223,10 +216,7 @@ def _key_lemma(sentence: Sentence, place: int) -> Pair | None:
 
 
 def _draw_by_wordnet(sentences: Sequence[Sentence]) -> Replace:
-    """Draw words that WordNet names and the corpus has, by how often it has the lemma with that part of speech.
-
-    They stand in the form of the lemma, which disturbs grammar in both pairs alike.
-    """
+    """Draw lemmas that WordNet names, by how often the corpus has them with that part of speech."""
     lemma_counts: Counter[Pair] = Counter()
     for sentence in sentences:
         lemma_counts.update(zip(map(str.lower, sentence.lemmas), sentence.upos, strict=True))

@@ -1,8 +1,7 @@
 """Sentence pairs with their similarity by people, 0 to 5, and their overlap (NDD, section 3; NDD-11, 13).
 
-Two layouts: STS-B as stsb-multi-mt has it, csv without a header (sentence, sentence, similarity), and our own, jsonl
-with one, other, similarity and optionally lang. Of the 7,249 English pairs of STS-B's train and development parts 1,265
-overlap by .8 or more of the shorter sentence, which is the paper's supervised test.
+STS-B as csv without a header (sentence, sentence, similarity), and our own jsonl with one, other, similarity and
+optionally lang. Of STS-B's 7,249 train and development pairs 1,265 overlap by .8 or more: the supervised test.
 """
 
 import math

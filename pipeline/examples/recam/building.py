@@ -1,7 +1,6 @@
 """From articles with summaries to open cloze items: question, answer, passage, and no options yet (ReCAM, section 3).
 
-Targets are found a few articles at a time, so that memory does not grow with their number. An item's id is a hash of
-where its word stands: building again gives the same item the same id.
+Targets are found a few articles at a time. An item's id is a hash of where its word stands.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

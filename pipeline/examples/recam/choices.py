@@ -1,7 +1,6 @@
 """Wrong options of a cloze item, from what readers answer who have not seen it (ReCAM, section 3.5; REC-15, REC-16).
 
-Items are split into folds, each is answered by readers trained on the others, and of the ten best words of each reader
-the four commonest are taken that are not right as well: not the gold word, a form or synonym of it, or too near to it.
+Items in folds are answered by readers trained on the others; the four commonest words that are not right as well count.
 """
 
 from typing import NamedTuple
@@ -45,9 +44,8 @@ def choose(
 ) -> Choices:
     """Choose four wrong options for each item: of the words left in its pool those that most readers named.
 
-    Of words named as often that with the better best rank goes first, then the alphabet decides: the paper names no
-    tie-break. A word goes as gold, form_of_gold, synonym_of_gold, similar_to_gold (its cosine with the gold word is
-    above the threshold; nothing is without vectors) or less_frequent.
+    Then the better best rank and the alphabet decide. A word goes as gold, form_of_gold, synonym_of_gold,
+    similar_to_gold (its cosine with the gold word is above the threshold; nothing is without vectors) or less_frequent.
     """
     words = candidates.with_columns(pl.col("word").str.to_lowercase()).group_by("item_id", "word")
     rows = words.agg(token_count=pl.len().cast(pl.Int64), best_rank=pl.col("rank").min().cast(pl.Int64))

@@ -1,8 +1,7 @@
 """Cloze items of ReCAM: a passage, a summary with a word left out, five words for it (ReCAM, table 1; REC-01).
 
 A line of the official files is `{"article", "question", "option_0" … "option_4", "label"}`; the question holds
-`@placeholder` once, and the label is the index of the right option from 0. In 26 of the 3,000 trial items two options
-are the same word but for capitals; the dev and test files have none.
+`@placeholder` once, and the label is the index of the right option from 0.
 """
 
 import json
@@ -96,10 +95,7 @@ def split_question(item_id: str, question: str) -> tuple[str, str]:
 
 
 def drop_articles(items: pl.DataFrame, other_items: pl.DataFrame) -> Items:
-    """Drop items as `article_elsewhere` whose article is also one of other items, compared by `normalise`.
-
-    Of the trial items 50 have an article of the dev files: drop them to train on the former and test on the latter.
-    """
+    """Drop items as `article_elsewhere` whose article is also one of other items, as of 50 trial items in dev."""
     other_articles = other_items.select(normalise()).to_series().unique()
     is_shared = items.select(normalise().is_in(other_articles.implode())).to_series()
     dropped = items.filter(is_shared).select(reason=pl.lit("article_elsewhere"), row_key="item_id")

@@ -1,18 +1,14 @@
 """Which answers of raters count, and what they show of a cloze item (ReCAM, section 3.6, appendix E; REC-25, REC-26).
 
-An answer counts if its rater is right in more than 40 % of the items after reading, if both parts of the passage are
-given, and if it is right where it is called easy. The paper does not say whether the accuracy is a rater's or that of
-one batch of work; here it is the rater's, over all items that he or she answered. Section 3.6 names two kinds of noise
-but no rule for them. Here raters *name* an option by answering with it after reading or giving it as their second
-choice, and an item is
+An answer counts if its rater is right in more than 40 % of all items after reading, if both parts of the passage are
+given, and if it is right where it is called easy. Section 3.6 names two kinds of noise but no rule for them. Here
+raters *name* an option by answering with it after reading or giving it as their second choice, and an item is
 
 - unanswerable if fewer than half of them name the right option: the passage does not lead to it;
 - ambiguous if more than half of them name one option, and more than half name another: both are right to most readers.
 
-Of two raters who disagree neither is believed. Only answers that count are used, and raters who cannot find a part of
-the passage are left out: an item that many answered and few answers of which count (`n_given`, `n`) is suspicious, too.
-Accuracy before reading shows how far the passage is needed: an item that is answered as well without it gives its
-answer away, or is common knowledge.
+Of two raters who disagree neither is believed. An item with many answers of which few count (`n_given`, `n`) is
+suspicious, too; one that is answered as well before reading gives its answer away, or is common knowledge.
 """
 
 from typing import NamedTuple

@@ -1,16 +1,13 @@
 """Articles with summaries from files, in the layouts in which they are published (ReCAM, section 3.1; REC-03).
 
-- Rows of a file: csv, jsonl, parquet and what else `io.rows` reads, a column for each field. XSum as it is most often
-  passed on has id, document and summary.
-- A folder with a file for each article, called by its id, as EdinburghNLP/XSum has them: `<id>.data`, written by its
-  scripts/parse-bbc-html-data.py, with sections below lines of marks, `[XSUM]URL[XSUM]`, `[XSUM]INTRODUCTION[XSUM]` and
-  `[XSUM]RESTBODY[XSUM]`; or `<id>.summary`, the files of its authors, with `[SN]URL[SN]`, `[SN]TITLE[SN]`,
-  `[SN]FIRST-SENTENCE[SN]` and `[SN]RESTBODY[SN]`. The first sentence is the summary; the authors do not use the title
-  (their issue 22).
+- Rows of a file that `io.rows` reads, a column for each field. XSum has id, document and summary.
+- A folder with a file for each article, called by its id, as EdinburghNLP/XSum has them: `<id>.data`, with sections
+  below `[XSUM]URL[XSUM]`, `[XSUM]INTRODUCTION[XSUM]` and `[XSUM]RESTBODY[XSUM]`; or `<id>.summary`, the files of its
+  authors, with `[SN]URL[SN]`, `[SN]TITLE[SN]`, `[SN]FIRST-SENTENCE[SN]` and `[SN]RESTBODY[SN]`. The first sentence is
+  the summary; the title is not used.
 - The split file of the same repository: a JSON object with lists of ids under train, validation and test.
 
-Texts are kept as they are but for blanks at their ends, and for the lines of the buttons for sharing a page, which the
-files of articles hold and published copies leave out.
+Texts are kept but for blanks at their ends, and for the lines of the buttons for sharing a page.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Target words of ReCAM: the words of a summary that a question may leave out, and why the others may not.
 
 A rule selects words that are abstract enough (sections 3.2 and 3.3). Filters leave out those that the passage gives
-away (section 3.4); each sees only what those before it keep. Every token gets a row, so that the funnel adds up.
+away (section 3.4); each sees only what those before it keep.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -54,11 +54,10 @@ def build_imperceptibility_rule(
 ) -> Rule:
     """Subtask 1: content words whose concreteness is strictly under the threshold (section 3.2; REC-07).
 
-    Reasons: not_content, no_score (unknown to the scorer), concrete. The official items were not made by MRC's ratings,
-    as the paper says: of the gold words of the dev file 153 of the 191 that MRC rates are under the threshold, but 836
-    of the 836 that Brysbaert et al. (2014) rate, by form or lemma, are under 2.4, which is 0.35 of their scale of 1 to
-    5. For items like those give that list's scores. Scores are those of words in lower case, in [0, 1]. With `by_lemma`
-    the lemma's score counts, and that of the form where the lemma has none: lists of ratings need this.
+    Reasons: not_content, no_score (unknown to the scorer), concrete. The official items follow Brysbaert et al. (2014),
+    not MRC as the paper says: all 836 gold words of the dev file that they rate are under 2.4, which is 0.35 of their
+    scale. Scores are those of words in lower case, in [0, 1]. With `by_lemma`, for lists of ratings, the lemma's score
+    counts, and that of the form where the lemma has none.
     """
 
     def judge(token: Token) -> Verdict:
@@ -81,9 +80,8 @@ def build_nonspecificity_rule(
     """Subtask 2: nouns and verbs whose sense, chosen by summary and passage, is under a level (section 3.3; REC-10).
 
     Reasons: not_content (no noun or verb), no_sense, specific. The score is the level. The official items seem to count
-    nodes of a path, not edges: each of the 300 gold nouns of the dev file has a sense at level 4 or less (data as it
-    stands, not as datum), and of 1,770 other nouns 406 have their least level at 5. A threshold of 5 follows them.
-    `senses` finds the senses of (lemma, part of speech) in a context of tokens, as `text.senses.disambiguate` does.
+    nodes of a path, not edges: a threshold of 5 follows them. `senses` finds the senses of (lemma, part of speech) in a
+    context of tokens, as `text.senses.disambiguate` does.
     """
 
     def judge(token: Token, sense: Sense | None) -> Verdict:
@@ -149,11 +147,8 @@ def build_passage_filter(vectors: Vectors, most: float = SIMILAR) -> Filter:
 
 
 def build_context_filter(states: States, most: float = SIMILAR) -> Filter:
-    """Words whose state in the summary is nearer to that of a passage token than `most` (section 3.4; REC-14).
-
-    The last pair's states are kept, so that a pair is embedded once for both subtasks.
-    """
-    last: list[tuple[Pair, Floats, Floats]] = []
+    """Words whose state in the summary is nearer to a passage token's than `most` (section 3.4; REC-14)."""
+    last: list[tuple[Pair, Floats, Floats]] = []  # so that a pair is embedded once for both subtasks
 
     def embed(pair: Pair) -> tuple[Floats, Floats]:
         """States of the summary's tokens and of the passage's."""

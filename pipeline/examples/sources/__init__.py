@@ -1,17 +1,20 @@
 """The thirteen data sets that ImpScore was trained on (section 4, table 6), and a user's own sentences.
 
-In: the files as their makers published them. Out: rows of the table `sentences` without `source`, and the dropped rows
-with a reason. Nothing is downloaded; each reader's docstring describes the layout that it expects.
+In: files as published. Out: rows of `sentences` without `source`, and dropped rows with a reason.
 """
 
 from pathlib import Path
 
 import polars as pl
 
+from pipeline.collect.privacy.anonymise import scrub_ids
+from pipeline.collect.privacy.particulars import scrub_column
 from pipeline.errors import BadInput
-from pipeline.examples.sources import dialogue, hate, opinion, own
+from pipeline.examples.sources import dialogue, hate, opinion
 from pipeline.examples.sources.dialogue import LUDWIG_ALTERNATIVE
-from pipeline.examples.sources.layout import Read, Source
+from pipeline.examples.sources.files import find_files, read_table
+from pipeline.examples.sources.layout import Read, Source, finish, is_filled, map_labels, refuse
+from pipeline.text.language import detect_language
 
 __all__ = ["LUDWIG_ALTERNATIVE", "READERS", "SOURCES", "Read", "Source", "read", "read_own"]
 
@@ -52,8 +55,25 @@ def read(name: str, path: Path, keep: pl.Expr | None = None) -> Read:
 
 
 def read_own(path: Path, keep: pl.Expr | None = None) -> Read:
-    """Read a user's file with a column `text` (`own.read_own` names the other columns); `keep` as in `read`."""
-    return _check("own", own.read_own(path), keep)
+    """Read a csv, tsv, jsonl or parquet file with a column `text`; others: explicit, label, lang, prompt, item_id.
+
+    By default the label is implicit, the script of the text decides lang, and item_id is `<file>:<row>`. `keep` is as
+    in `read`.
+    """
+    names = ("explicit", "label", "lang", "prompt")
+    optional = {name: (name,) for name in names} | {"id": ("item_id",)}
+    rows = read_table(find_files(path, "*.csv", "*.tsv", "*.jsonl", "*.parquet"), {"text": ("text",)}, optional)
+    labels = {name: name for name in ("implicit", "explicit", "neither")}
+    label = map_labels(rows, "label", labels).fill_null("implicit")
+    is_code = pl.col("lang").str.strip_chars().str.contains("^[a-z]{2,3}$")
+    refuse(rows, is_filled("lang") & ~is_code, "lang", "two or three small letters, such as en")
+    fields = {name: pl.when(is_filled(name)).then(pl.col(name).str.strip_chars()) for name in ("id", "lang", "prompt")}
+    rows = rows.with_columns(label=label, item_id=pl.coalesce(fields["id"], "item_id"))
+    rows = rows.with_columns(
+        *(scrub_column(rows[name]) for name in ("text", "explicit", "prompt")), scrub_ids(rows["item_id"], "own", None)
+    )
+    language = pl.coalesce(fields["lang"], detect_language("text"))
+    return _check("own", finish(rows, fields["prompt"], lang=language), keep)
 
 
 def _check(name: str, rows: Read, keep: pl.Expr | None) -> Read:

@@ -37,10 +37,7 @@ def read_implicatures(path: Path) -> Read:
 
 
 def read_ludwig(path: Path) -> Read:
-    """Read LUDWIG (George & Mamidi, 2020; Ruis et al.): the two above and `Implicature`, which begins with yes or no.
-
-    The explicit form is the same question with the implicature as its answer (see LUDWIG_ALTERNATIVE).
-    """
+    """Read LUDWIG (George & Mamidi, 2020; Ruis et al.): `Implicature`, begun with yes or no, is explicit."""
     names = {**_UTTERANCES, "meaning": ("Implicature",)}
     rows = read_table(find_files(path, "*_conversational_implicatures.csv", "*ludwig*.csv"), names)
     texts = {"text": _join_dialogue("context", "response"), "explicit": _join_dialogue("context", "meaning")}

@@ -95,7 +95,10 @@ def _format_cell(path: Path, line: int, name: str, value: object) -> str | None:
 def _read_rows(path: Path, quoted: bool) -> _Rows:
     name = path.name.lower()
     if ".parquet" in name:  # also .parquet.gzip, whose pages are compressed and not the file
-        return _read_parquet(path)
+        try:
+            return enumerate(pl.read_parquet(path).iter_rows(named=True), 1)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise BadInput(f"{path}: not a parquet file: {error}") from error
     if name.endswith(".jsonl"):
         return read_json_lines(path)
     if name.endswith((".csv", ".tsv", ".txt")):
@@ -114,14 +117,6 @@ def _read_csv(path: Path, separator: str, quoted: bool) -> _Rows:
         yield line, dict(zip(header, fields, strict=True))
 
 
-def _read_parquet(path: Path) -> _Rows:
-    try:
-        frame = pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise BadInput(f"{path}: not a parquet file: {error}") from error
-    yield from enumerate(frame.iter_rows(named=True), 1)
-
-
 class Element(NamedTuple):
     """An XML element: its name, line, attributes, and the texts inside."""
 
@@ -132,10 +127,7 @@ class Element(NamedTuple):
 
 
 def read_elements(path: Path, item: str) -> list[list[Element]]:
-    """List each element with the tag `item` in an XML file, followed by those inside it.
-
-    BadInput for broken XML, a file without such an element, or an entity: no data set needs them.
-    """
+    """List each element with the tag `item`, followed by those inside; BadInput for broken XML, none, or an entity."""
     items: list[list[Element]] = []
     stack: list[Element] = []
     parser = expat.ParserCreate()

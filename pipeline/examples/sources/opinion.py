@@ -106,10 +106,7 @@ def _find_answer(location: str, example: dict[str, Any]) -> str:
 
 
 def read_r3(path: Path) -> Read:
-    """Read R3 (Chakrabarty et al., 2020): a folder of two files with a line each for the same 150 utterances.
-
-    Lines of `human-sarcasm.txt` are implicit, those of `non-sarcastic.txt` their explicit forms.
-    """
+    """Read R3 (Chakrabarty et al., 2020): the same 150 utterances line by line in two files of a folder."""
     names = ("non-sarcastic.txt", "human-sarcasm.txt")
     if path.is_file():
         raise BadInput(f"{path}: expected a folder with {' and '.join(names)}")

@@ -1,9 +1,7 @@
-"""Read comments in context with a label, for subtext recognition (CSD-02), from several layouts.
+"""Read comments in context with a label, for subtext recognition (CSD-01, CSD-02), from several layouts.
 
-Whether a sentence means more than it says depends on its context (CSD-01), so each row has one, which is empty where a
-data set gives none. Labels are names of classes; yes and no of any layout are `1` and `0`. All readers return
-item_id, text, context (may be empty), label, topic, split (null where none is given). Rows without text or label, and
-duplicates in the same context, are left out.
+All readers return item_id, text, context (may be empty), label (yes and no are `1` and `0`), topic, split (null where
+none is given). Rows without text or label, and duplicates in the same context, are left out.
 """
 
 from collections.abc import Callable
@@ -103,10 +101,7 @@ def _finish(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def split_by_topic(rows: pl.DataFrame) -> pl.DataFrame:
-    """Split rows of text and topic again so that no topic is in two splits; their order does not change the result.
-
-    A share is missed by at most half the largest topic on either end. Each row without context is its own topic.
-    """
+    """Split rows of text and topic so that no topic is in two splits, in any order; a row without one is its own."""
     topic = pl.when(is_filled("topic")).then("topic").otherwise(pl.lit("\0") + pl.col("text"))
     sizes = rows.group_by(topic=topic).len("size").sort("topic")
     topics = sizes[np.random.default_rng(SEED).permutation(len(sizes))]

@@ -1,8 +1,7 @@
 """Read the meaning of comments from files: references, and choices between readings (CSD-03).
 
-CSD gives neither data nor measure for subtext recovery. This module reads raters' notes (`plain`, `meaning`), and
-CN-SarcasmBench, whose explanations of sarcastic comments and choice questions stand in for them. What cannot be read is
-BadInput with file, line or item, and field.
+CSD gives neither data nor measure for it: raters' notes and CN-SarcasmBench, whose explanations of sarcastic comments
+and choice questions stand in for them. What cannot be read is BadInput with file, line or item, and field.
 """
 
 from pathlib import Path
@@ -68,8 +67,8 @@ def read_choices(path: Path) -> pl.DataFrame:
 def read_sarcasm_bench(path: Path) -> pl.DataFrame:
     """Read CN-SarcasmBench (the file or its folder): threads whose last comment is sarcastic, and readings of it.
 
-    Several of the four readings may be right. In 1,250 of the 1,251 items A is one of them, so that the position of an
-    option gives the answer away: use `shuffle_options`. Context is the comments before the last, a line each.
+    In 1,250 of the 1,251 items the first option is right: use `shuffle_options`. Context is the other comments, a line
+    each.
     """
     (file,) = find_files(path, "CN-SarcasmBench.json", is_each_needed=True)
     entries = parse_value(read_text(file), file)

@@ -60,10 +60,7 @@ class Network(nn.Module):
         self.out = nn.Linear(shape.embedding, words)
 
     def read(self, source: Tensor) -> "tuple[Memory, State]":
-        """Read articles, token ids [n, t] filled up with <pad>, each one at least.
-
-        Return states to attend to, and the decoder's first state, tensors [n, ...].
-        """
+        """Read articles, token ids [n, t] filled with <pad>; return states to attend to and the decoder's first one."""
         lengths = (source != PAD).sum(dim=1)
         states = self.encoder(self._drop_out(self.heard(source)), lengths)
         rows, hidden = torch.arange(len(source), device=source.device), self.shape.hidden
@@ -76,10 +73,7 @@ class Network(nn.Module):
         return memory, (*start, self._compute_context(start[0].unsqueeze(1), memory).squeeze(1))
 
     def forward(self, source: Tensor, words: Tensor) -> Tensor:
-        """Compute the input of the last layer before each next word [n, u, embedding]; `out` of it are logits.
-
-        Words are token ids [n, u], <s> first; what follows a row's end does not matter to it.
-        """
+        """Compute the input of the last layer before each next word [n, u, embedding] of ids [n, u], <s> first."""
         memory, state = self.read(source)
         vectors = self._drop_out(self.said(words))
         if not self.shape.has_attention:

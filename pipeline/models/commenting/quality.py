@@ -4,10 +4,9 @@
     grade = low + (high - low) σ(s)       between the least and the largest grade learnt from
     log(1 + likes) = clip(s)              likewise
 
-The families are n-grams of characters and of words, hashed, in TF-IDF of length one; the surface of the comment; its
-sentence embedding; and its relation to the article. The numbers of the last three are standardised and each family has
-mean squared length one, so that one penalty fits all and a family counts by what it says, not by its width.
-A missing number (no article, or only a part of it) is the mean of the comments learnt from.
+The families are hashed n-grams of characters and of words, in TF-IDF of length one; the surface of the comment; its
+sentence embedding; and its relation to the article. The numbers of the last three are standardised to a mean squared
+length of one a family, so that one penalty fits all. A missing number is the mean of the comments learnt from.
 """
 
 import logging
@@ -254,9 +253,8 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
 def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Floats:
     """Score comments in the unit of their grades, or as expected log(1 + likes), within the targets learnt from: [n].
 
-    Rows have text, and title and content of the article, null or absent where there is none. What is in memory beside
-    them is a batch; a score differs by about 1e-6 with the batch it falls in, as the encoder's embeddings do, and not
-    at all without one. BadInput if there is no column text, or a comment without text.
+    Rows have text, and title and content of the article, null or absent where there is none. With an encoder a score
+    differs by about 1e-6 with the batch it falls in. BadInput if there is no column text, or a comment without text.
     """
     from scipy.special import expit
 

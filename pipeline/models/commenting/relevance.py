@@ -4,9 +4,8 @@
     conv(x, c)   = (M v(x) + u) · v(c) + b               bilinear; M begins as the identity, u and b as zeros
     P(c | x)     = softmax over the candidates c         of conv(x, c)
 
-The paper says that it is a CNN, and no more: the network is ours. Articles and comments share filters, so that from the
-start a comment in an article's words is relevant; with filters of their own, or M at random, that is learnt much later.
-A comment is encoded without its article, once for all articles that are asked with it.
+The paper says that it is a CNN, and no more. Articles and comments share filters, so that from the start a comment in
+an article's words is relevant. A comment is encoded without its article, once for all articles asked with it.
 """
 
 from collections.abc import Sequence

@@ -2,8 +2,7 @@
 
     g(x)_w = n(w, x) (ln((1 + n) / (1 + n_w)) + 1) / norm        scikit-learn's weights, of norm 1
 
-n articles are indexed, n_w of them hold the word w. The paper states no weights; words no indexed article holds count
-for nothing. The index is stored word by word, so that a query reads only the rows of its own words.
+The paper states no weights. The index is stored word by word, so that a query reads only the rows of its own words.
 """
 
 from typing import Any, NamedTuple
@@ -88,10 +87,7 @@ def find_nearest(index: Index, texts: pl.Series, k: int, *, batch: int = 64) -> 
 
 
 def _find_largest(values: Floats, k: int) -> IndexArray:
-    """Return the columns of the k highest values of each row, the lower column first in a tie: [n, k].
-
-    Floats from 0 are ordered as their bits are; with the column below them no two keys are equal.
-    """
+    """Return the columns of the k highest values of each row, the lower in a tie: [n, k]. Floats from 0 sort so."""
     keys = values.view(np.uint32).astype(np.int64) << 32
     keys -= np.arange(values.shape[1])
     np.negative(keys, out=keys)

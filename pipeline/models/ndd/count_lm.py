@@ -4,13 +4,9 @@
     P(w | before)         = (c(before, w) + T P(w)) / (N + T)            P(w | behind) alike
     P(w)                  = (c(w) + T / V) / (N + T)
 
-N is the count of a context and T its number of distinct words (Chen and Goodman 1998, section 2.4); an unseen context
-backs off to the next line. The model is built in seconds, needs no pretrained weights and gives the same numbers
-everywhere, so it is the embedded default for trials. It knows two neighbours and no meaning: its numbers show that the
-pipeline works and are not results.
-
-A cache (Kuhn and De Mori 1990) can mix in the distribution of the sentence's other words; without it only the
-neighbours count.
+N is the count of a context and T its number of distinct words (Chen and Goodman 1998, section 2.4). The model is built
+in seconds and gives the same numbers everywhere: the embedded default for trials, whose numbers are not results. A
+cache (Kuhn and De Mori 1990) can mix in the distribution of the sentence's other words.
 """
 
 import hashlib
@@ -106,11 +102,8 @@ class CountLM:
         """Compute log probabilities of the vocabulary at masked words, in batches.
 
         An ask is a sentence and a place in it, [m] each. Place -1 is before the first word, with P(w | behind); place n
-        is behind the last of n words, with P(w | before); ValueError for any other. Equal contexts are computed once a
-        batch.
-
-        Yields:
-            Rows of the asks [b], ordered by context, and log probabilities [b, size], float32.
+        is behind the last of n words, with P(w | before); ValueError for any other. Yields rows of the asks [b],
+        ordered by context, and log probabilities [b, size], float32.
         """
         used, owner = np.unique(sentence, return_inverse=True)
         text = _encode(self, [sentences[int(i)] for i in used])
@@ -289,10 +282,7 @@ def load(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> CountLM:
 
 
 def measure_cross_entropy(model: CountLM, sentences: Sequence[Sentence]) -> HeldOut:
-    """Measure how well the model predicts each word of held-out sentences; unknown words count as one word.
-
-    Only models of the same vocabulary can be compared: with fewer words more are unknown and easy to predict.
-    """
+    """Measure how well held-out words are predicted; only models of the same vocabulary can be compared."""
     surprisal = np.concatenate([np.empty(0), *model.surprisals(sentences)])
     if not len(surprisal):
         raise BadInput("there is nothing to predict: expected at least one sentence with a word")

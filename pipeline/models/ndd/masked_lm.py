@@ -1,9 +1,8 @@
 """Distributions of masked words by a transformer: the `hf` backend of NDD (sections 2.1 and 4.2; NDD-01, 02, 08, 29).
 
-A sentence is its words as `word_pieces` joins them. A word is replaced by one mask, as in the released code, or by one
-mask for each of its pieces, for models with whole-word masking. Every ask is one row of the encoder. Where the head is
-modules one after another (BERT, RoBERTa, ALBERT, ELECTRA), it is computed at the masks only. Else (DistilBERT,
-DeBERTa) the whole model runs, and only what it predicts at the masks is used.
+A word is replaced by one mask, as in the released code, or by one for each of its pieces, for models with whole-word
+masking. Every ask is one row of the encoder. Where the head is modules one after another (BERT, RoBERTa, ALBERT,
+ELECTRA), it is computed at the masks only. Else (DistilBERT, DeBERTa) the whole model runs.
 """
 
 import inspect
@@ -49,9 +48,9 @@ class MaskedLM:
     """A masked language model; `load` makes it.
 
     A sentence longer than the model's input is cut to the pieces around the masked span, equally on both sides where
-    possible; a longer span is truncated. Memory holds the pieces of the sentences, the encoder's states of `batch`
-    rows, and at most five times their log probabilities, 4 bytes for each piece of the vocabulary; where the whole
-    model runs, those of up to 2^27 pieces. On a CPU values differ by up to 1e-5 with the batch.
+    possible; a longer span is truncated. Memory holds the encoder's states of `batch` rows, and at most five times
+    their log probabilities; where the whole model runs, those of up to 2^27 pieces. On a CPU values differ by up to
+    1e-5 with the batch.
     """
 
     module: Any  # a transformers model with its head
@@ -90,11 +89,8 @@ class MaskedLM:
 
         An ask is a sentence and the place of a word in it, [m] each. Place -1 is [CLS] before the first word, place n
         [SEP] behind the last of n words; nothing is masked there (NDD-09). With several masks it is their mean.
-        BadInput if a sentence has no such place.
-
-        Yields:
-            Rows of the asks [b], the longest first, each once; and the log probabilities [b, vocabulary], float32, on
-            the model's device. They are tensors of inference mode: not to be changed in place.
+        BadInput if a sentence has no such place. Yields rows of the asks [b], the longest first; and log probabilities
+        [b, vocabulary], float32, tensors of inference mode on the model's device.
         """
         used, owner = np.unique(sentence, return_inverse=True)
         sentence_pieces = [self.tokenize(sentences[i]) for i in used]
@@ -127,9 +123,7 @@ class MaskedLM:
     def states(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, Tensor]]:
         """Compute the last hidden states of unmasked sentences, truncated to the model's input.
 
-        Yields:
-            Row of the sentence, the longest first; and its states [t, d], float32, on the model's device: of [CLS],
-            its pieces and [SEP].
+        Yields the row of a sentence, the longest first; and its states [t, d], float32, of [CLS], its pieces and [SEP].
         """
         sentence_ids = [np.fromiter(chain(*self.tokenize(sentence)), np.int64)[: self.room] for sentence in sentences]
         for rows in self._batches(np.array([len(ids) for ids in sentence_ids], np.int64)):

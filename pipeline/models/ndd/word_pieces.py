@@ -1,7 +1,6 @@
 """Pieces of a sentence's words, as a masked language model reads them (NDD, section 4.2; NDD-08).
 
-Words are joined by blanks. If blanks change the pieces of Chinese words (SentencePiece, pieces of bytes), none stands
-next to them, as in the texts that such models learnt from. Words then find their pieces by the offsets in the text.
+Words are joined by blanks, but for Chinese words whose pieces blanks would change.
 """
 
 import re

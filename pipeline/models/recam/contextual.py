@@ -1,7 +1,4 @@
-"""States of tokens in context, of any layer of an encoder (ReCAM, section 3.4; REC-14).
-
-The paper takes BERT-large uncased and says neither which layer nor how word pieces become a token: both are arguments.
-"""
+"""States of tokens in context, of any layer of an encoder, as the paper names none (ReCAM, section 3.4; REC-14)."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,12 +27,11 @@ def embed_tokens(
 ) -> list[Vectors]:
     """Embed the tokens of each sentence: float32 [tokens, d], d being the width of the model.
 
-    Tokens stand in the model's input with a blank between them. A token without a piece, such as a control character,
-    has zeros. A sentence that is longer than the model reads is cut between tokens into windows, which do not see each
-    other. A distinct sentence is embedded once; states differ by up to 1e-6 with the batch a sentence falls in. All
-    states are held at once, 4 d bytes a token. Layer 0 has the input embeddings, negative numbers count from the last
-    layer. BadInput if the encoder has no word pieces, cannot tell which character a piece is from, or has no such
-    layer, or if there is no such pooling.
+    Tokens stand in the model's input with a blank between them. A token without a piece has zeros. A sentence longer
+    than the model reads is cut between tokens into windows. A distinct sentence is embedded once; states differ by up
+    to 1e-6 with the batch. Layer 0 has the input embeddings, negative numbers count from the last layer. BadInput if
+    the encoder has no word pieces, cannot tell which character a piece is from, or has no such layer, or if there is no
+    such pooling.
     """
     if encoder.module is None:
         raise BadInput(f"the encoder {encoder.name!r} has no word pieces; give a transformer")

@@ -5,11 +5,8 @@
     masked    [CLS] question with [MASK] in its place [SEP] passage [SEP], one sequence for all options; an option's
               score is the mean log probability of its pieces in the place, by a head tied to the word embeddings
 
-A passage longer than the window is read in several, which slide; an option's score is then the highest or the mean of
-them. The wrong-answer ensemble adds a second head, see `combine_heads`.
-
-A model is its weights and JSON: the transformer's configuration and its tokenizer, so that the encoder that it was made
-of is not needed to load it.
+A long passage is read in sliding windows; an option's score is then the highest or the mean. A model is its weights,
+the transformer's configuration and its tokenizer, so that the encoder it was made of is not needed to load it.
 """
 
 import json
@@ -116,10 +113,7 @@ def compute_logits(module: Any, states: Tensor) -> Tensor:
 
 @torch.no_grad()
 def has_plain_head(module: Any) -> bool:
-    """Whether the head for masked words is modules one after another, as `compute_logits` applies them.
-
-    Else, as in DistilBERT and some of DeBERTa, the whole model has to predict all places of a sequence.
-    """
+    """Return whether `compute_logits` applies the head for masked words, or, as in DistilBERT, the whole model."""
     module.eval()
     ids = torch.tensor([[1, 2, 3]], device=module.device)
     try:

@@ -85,10 +85,7 @@ class Reader(nn.Module):
         return dropout(summary_vectors, self.shape.dropout, self.training)
 
     def score(self, v: Tensor, candidates: Tensor, glosses: Padded | None = None) -> Tensor:
-        """Compute the scores r of candidates a^e [m, d] for each v of `summarise`, the logits of a softmax: [n, m].
-
-        A reader with glosses needs the word vectors of the candidates' glosses.
-        """
+        """Compute the scores r of candidates a^e [m, d], maybe with glosses, for each v of `summarise` [n, m]."""
         query = self.predict(v)
         if not self.shape.has_gloss:
             return query @ candidates.T  # type: ignore[no-any-return]

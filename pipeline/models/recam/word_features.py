@@ -1,7 +1,6 @@
 """Static features of words out of context, from an encoder or from word vectors (ReCAM, sections 3.2 and 3.4).
 
-The paper takes GloVe's vectors of 840 G tokens. Where they are not to be had, an encoder stands in for them: what it
-makes of a word as a sentence, beside the mean of its pieces' input embeddings; for abstractness either alone says less.
+Where GloVe's vectors of the paper are not to be had, an encoder makes them of a word as a sentence and of its pieces.
 """
 
 import hashlib
@@ -55,10 +54,7 @@ def make_features(
 
 
 def list_whole(words: Sequence[str], source: Source) -> list[bool]:
-    """Whether each word is one: a single piece of the encoder, or a word of WordNet if that is installed.
-
-    An encoder has a vector for any pieces. Of word vectors all words are whole.
-    """
+    """Return whether each word is a single piece of the encoder, or in WordNet; all words of word vectors are."""
     if isinstance(source, WordVectors) or source.module is None:
         return [True] * len(words)
     tokenizer = source.module.tokenizer
@@ -70,9 +66,7 @@ def list_whole(words: Sequence[str], source: Source) -> list[bool]:
 def make_static_lookup(source: Source) -> Callable[[Sequence[str]], Vectors]:
     """Make a function from n words to their static vectors [n, d], zeros for unknown words (section 3.4; REC-13).
 
-    Of an encoder: the embedding of the word as a sentence alone, made once for each distinct word. With its pieces
-    beside it no cosine says much: of 550 words of XSum summaries and their passages, 0.2 % had one above 0.85, and
-    0.9 % without (success, successful).
+    Of an encoder: the embedding of the word as a sentence alone; with its pieces beside it no cosine says much.
     """
     if isinstance(source, WordVectors):
         # once: GloVe has millions of words
@@ -117,11 +111,7 @@ def _average_pieces(words: Sequence[str], encoder: Encoder) -> tuple[Vectors, np
 
 
 def load_or_make_vectors(folder: Path, encoder: Encoder, words: Sequence[str]) -> WordVectors:
-    """Load a vocabulary as static vectors of an encoder, for readers without GloVe; on first use make a file of them.
-
-    The distinct words that are known come in their order, with `make_features` of each; with the embedded encoder that
-    is 3 KB a word.
-    """
+    """Load the known distinct words as static vectors of an encoder; on first use make a file of them."""
     distinct = list(dict.fromkeys(words))
     signature = "\n".join([encoder.key, *distinct])
     path = folder / f"words-{hashlib.sha256(signature.encode()).hexdigest()}.npy"

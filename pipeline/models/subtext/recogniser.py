@@ -65,10 +65,7 @@ class Subtext(nn.Module):
         return self._drop_out(pooled)
 
     def forward(self, sentence: tuple[Tensor, Tensor], context: tuple[Tensor, Tensor]) -> Tensor:
-        """Compute logits [n, classes] of sentences s in contexts c, each given as vectors [n, t, d] and lengths [n].
-
-        An empty context is one vector of zeros.
-        """
+        """Compute logits [n, classes] of sentences in contexts: vectors [n, t, d], zeros if empty, and lengths [n]."""
         f_s, f_c = self.features(*sentence), self.features(*context)
         m_s, m_cs = self.alone(f_s), self.together(torch.cat([f_c, f_s], dim=1))
         product = [m_s * m_cs] if self.shape.comparison == "product" else []

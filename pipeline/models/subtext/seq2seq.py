@@ -1,9 +1,7 @@
 """Sequence-to-sequence models for subtext recovery (CSD-03): comment and context in, meaning out.
 
-They are commenters too (AAC-21, the pretrained option): title and content in, of which the start is kept, comment out.
-Any encoder-decoder that transformers knows, as a folder or by its pinned name; or one of random weights whose tokens
-are the characters of the training texts, where no pretrained weights are at hand. Both are folders of safetensors and
-JSON, so that a fitted model is loaded as any other.
+They are commenters too (AAC-21, the pretrained option): title and content in, comment out. Any encoder-decoder of
+transformers by its folder or pinned name; or one of random weights over the characters of the training texts.
 """
 
 import hashlib
@@ -38,10 +36,7 @@ class Seq2Seq(NamedTuple):
 
 
 def load(name: str | Path, device: str | None = None) -> Seq2Seq:
-    """Load a model and its tokenizer; weights in safetensors alone, no code of others.
-
-    The name and the errors are those of `locate_files`. The device is by default a GPU if there is one.
-    """
+    """Load a model and its tokenizer, named as for `locate_files`, by default on a GPU if there is one."""
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     _disable_progress_bar()
@@ -116,9 +111,8 @@ def encode_texts(
 ) -> dict[str, Tensor]:
     """Encode comments, each followed by its context: token ids and mask [n, ≤ longest].
 
-    Of a long context the end is kept, which stands nearest to the comment: as many characters of it as leave room for
-    the comment's. Of an article's content, the context of its title, the start is to be kept: of the two the tokenizer
-    cuts the longer one's end, as it does with all that is still too long.
+    Of a long context the end is kept, which stands nearest to the comment: as many characters as leave room for the
+    comment's. Of an article's content the start is to be kept: the tokenizer cuts the longer one's end.
     """
     context_texts = [context or "" for context in contexts]
     if keep == "end":
@@ -182,8 +176,7 @@ def generate_candidates(
 ) -> list[list[GeneratedText]]:
     """Write texts by beam search or sampling with their log probabilities, `decoding.best` of each.
 
-    `generate` leaves the search to transformers; this is the commenters' own, whose samples do not depend on batches.
-    A word of `decoding` is a token here.
+    `generate` leaves the search to transformers; samples of this one do not depend on batches. A word is a token here.
     """
     rows: list[list[GeneratedText]] = []
     for start, inputs in _iterate_inputs(model, texts, contexts, longest, keep):

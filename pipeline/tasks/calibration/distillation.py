@@ -102,7 +102,7 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> TrainedModel:
     from pipeline.models.encoder import encode
     from pipeline.score.signature import choose_head
     from pipeline.training.impscore import evaluation
-    from pipeline.training.impscore.readout import fit_readout
+    from pipeline.training.impscore.fit import fit_readout
 
     base = in_force.load_model(None, day)
     heads, config = scoring.load_heads(base.model_id).heads, base.config

@@ -1,8 +1,6 @@
 """Training of the generating commenters on pairs of an article and a comment (commenting, appendix C.1; AAC-21 to 23).
 
-The network and how it writes are in `models.commenting.commenters`. Every pair is learnt from, so an article counts as
-often as it has comments, but it is kept once, and words are kept as numbers of four bytes end to end: the paper's 4.5 M
-comments of 17 words and 200,000 articles of 400 take 0.6 GB.
+Every pair is learnt from, but an article is kept once, and words are numbers of four bytes end to end.
 """
 
 import logging
@@ -147,17 +145,16 @@ def _pack(rows: Iterable[Sequence[int]]) -> Texts:
 def _measure_loss(
     model: Commenter, pairs: Pairs, batches: Iterable[IndexArray], precision: str, descend: Descend | None = None
 ) -> float:
-    """Compute the mean cross entropy a word over batches of pairs; descend after each batch in training.
-
-    Batches are of about one length, so that a batch's own mean would make words of short comments count for more.
-    """
+    """Compute the mean cross entropy a word over batches of pairs; descend after each batch in training."""
     total, count, usual = 0.0, 0, float(pairs.comments.lengths().mean())
     for rows in batches:
         with torch.set_grad_enabled(descend is not None):
             logits, target = _predict_words(model, pairs, rows, precision)
             loss = cross_entropy(logits, target[target != PAD], reduction="sum")
         if descend:
-            descend(loss / (usual * len(rows)))
+            descend(
+                loss / (usual * len(rows))
+            )  # not by the batch's own mean: words of short comments would count for more
         total, count = total + loss.item(), count + len(logits)
     return total / max(count, 1)
 

@@ -2,11 +2,9 @@
 
     L(w) = (1 - ρ) mean_i l(s_i, z_i) + ρ mean_ij log(1 + e^(s_j - s_i)) + λ |w|² / 2
 
-Grades have a least and a largest value: z is in [0, 1] between them and l(s, z) = log(1 + e^s) - z s, the cross entropy
-of σ(s). Likes have a long tail: z is log(1 + likes) with mean 0 and deviation 1, and l(s, z) = (s - z)² / 2. (i, j) are
-two comments of one article of which i has the higher target. All of it is convex; λ is the one of a grid with the least
-loss, but for its own term, on the validation part. What σ or the identity makes of a s + b is then the score,
-with the a > 0 and b of least l on the same part (that is, where it is not too small).
+Grades: z is in [0, 1] between the least and the largest, l(s, z) = log(1 + e^s) - z s. Likes: z is log(1 + likes) with
+mean 0 and deviation 1, l(s, z) = (s - z)² / 2. (i, j) are two comments of one article of which i has the higher target.
+λ has the least loss, but for its own term, on the validation part, as have the a > 0 and b of the score a s + b.
 """
 
 import logging
@@ -72,14 +70,12 @@ def fit(
 ) -> TrainingResult:
     """Train on the split `train`; the split `validation`, if there is one, chooses how much is learnt.
 
-    Rows have text, article_id (null: of no article that others are of), target (grades, or likes as they are counted;
-    null where a row is in neither part), split; title and content where the article is known. Without an encoder there
-    are no embeddings; `state` is a folder where they are stored for another training. About 20 KB a comment are in
-    memory, of at most `most` of a part. The same rows, recipe and encoder give the same scorer on one machine.
+    Rows have text, article_id (null: of no article that others are of), target (grades or likes; null in other parts),
+    split; title and content where the article is known. Without an encoder there are no embeddings; `state` is a folder
+    that stores them for another training. The same rows, recipe and encoder give the same scorer on one machine.
 
     The history has penalty, train_loss and validation_loss (null without a validation part). BadInput if a column is
-    missing, a row has no text or no number as its target, likes are below 0, or there is nothing to learn from (fewer
-    than two comments, one grade for all, or no article with two grades where order is learnt).
+    missing, a row has no text or no number as its target, likes are below 0, or there is nothing to learn from.
     """
     parts = _split_rows(rows, recipe)
     has_article = bool(models.mark_articles(rows).any())

@@ -2,10 +2,8 @@
 
     -log σ(conv(x, c)) - Σ_n log σ(-conv(x, c_n))       c one of the article's comments, c_n of other articles
 
-Negatives are drawn from the distinct training comments by their counts to the power 3/4 (Mikolov et al., 2013), and
-drawn again where the article has that comment itself. The least loss is at log P(c | x) - log(k Q(c)), Q what negatives
-are drawn from: what stands below every article ("转发微博") is relevant to none.
-The epoch is chosen by the mean reciprocal rank of held-out comments, each among comments drawn, evenly, from others.
+Negatives are drawn by their counts to the power 3/4 (Mikolov et al., 2013), so that what stands below every article is
+relevant to none. The mean reciprocal rank of held-out comments among evenly drawn ones chooses the epoch.
 """
 
 import math
@@ -73,13 +71,10 @@ def fit(
 ) -> TrainingResult:
     """Train the relevance model and keep the epoch of the highest mean reciprocal rank on the split `validation`.
 
-    Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits.
-
-    Articles have article_id, each once; title and content, lists of words; and split (other splits than train and
-    validation are ignored). Comments have the article_id of an article, and words, a list. For `state` see `loop.run`;
-    a training that resumes may have more epochs. BadInput if a column or a value is missing, an article is repeated or
-    a comment's is missing, there is nothing to learn from or no comment foreign to an article, the loss is no number,
-    or `state` is of another training.
+    Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits. Articles
+    have article_id, each once; title and content, lists of words; and split (others than train and validation are
+    ignored). Comments have the article_id of an article, and words, a list. For `state` see `loop.run`; a training that
+    resumes may have more epochs. BadInput for other frames, nothing to learn from, or no comment foreign to an article.
     """
     check_frames(articles, comments)
     generator = loop.seed_all(recipe.seed)

@@ -3,12 +3,8 @@
     1. the k training articles most like the article, by the cosine of TF-IDF      `models.commenting.similar_articles`
     2. of the union of their comments the one most relevant to the article         `models.commenting.relevance`
 
-A union: a text that stands below several of them is one candidate, in the name of the nearest article that has it.
-Stage 1 reads all words, stage 2 the first ones of an article and the 30,000 most frequent.
-
-A fitted commenter is tensors and JSON: the index of the training articles that have comments, the relevance model, and
-those comments as they were written, each distinct text once. Candidates are encoded when a batch needs them: as words
-they take a fifteenth of what their vectors would.
+A text that stands below several articles is one candidate, in the name of the nearest of them. Stage 1 reads all words,
+stage 2 the first ones of an article and the 30,000 most frequent. Candidates are encoded when a batch needs them.
 """
 
 import logging
@@ -87,10 +83,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
 
 
 def _make_bank(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, words: list[str]) -> dict[str, Tensor]:
-    """Store the comments on the articles, in their order, as tensors: those of article a begin at of_article[a].
-
-    Strings are UTF-8 bytes with offsets; `rows` are the words of each distinct text as the relevance model reads them.
-    """
+    """Store the comments on the articles, in their order, as tensors; strings are UTF-8 bytes with offsets."""
     numbered = articles.select("article_id").with_row_index("article")
     rows = comments.join(numbered, on="article_id", how="inner", maintain_order="left")
     rows = rows.sort("article", maintain_order=True)
@@ -126,8 +119,7 @@ def comment(
 
     Titles and contents are words, tokenized as in the training; only IR-TC reads contents. The candidates are the
     comments of up to k similar articles; the paper names no number. An article that shares no word with a training
-    article gets none: its row is missing, and a warning has the count. Words the relevance model does not know are one
-    unknown word to it. Memory grows with the batch, and the results do not depend on it.
+    article has no row, and a warning has the count. The results do not depend on the batch.
 
     Returns:
         row (place of the article, from 0), rank (from 1), comment_id, text, relevance (natural log of P(c|x), equation
@@ -185,10 +177,7 @@ def _score_candidates(commenter: Commenter, texts: pl.Series, candidates: pl.Dat
 
 
 def _rank_candidates(candidates: pl.DataFrame, scores: npt.NDArray[np.float32], best: int) -> pl.DataFrame:
-    """Add relevance and rank to candidates and select the best of each row; equal ones stay in their order.
-
-    They are ordered by four decimals: smaller differences come from the batches.
-    """
+    """Add relevance and rank, by four decimals (smaller differences come from batches); select the best of each row."""
     score = pl.col("score")
     total = (score - score.max()).exp().sum().log() + score.max()
     return (

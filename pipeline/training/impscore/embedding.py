@@ -1,8 +1,7 @@
 """The embeddings of a training step: from the file of a frozen encoder, or through an encoder that is trained.
 
-Errata E1: the released code freezes the encoder although equation 9 lists its weights among the trained ones. Frozen is
-the default; trained means all weights (`full`), or low-rank changes of the attention and feed-forward matrices
-(`adapter`: W + B A, rank 8), which are small enough to ship.
+Errata E1: the released code freezes the encoder, and equation 9 lists its weights among the trained ones. Trained means
+all weights (`full`), or low-rank changes of its matrices (`adapter`: W + B A, rank 8), which are small enough to ship.
 """
 
 import copy

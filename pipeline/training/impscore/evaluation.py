@@ -7,25 +7,17 @@ import polars as pl
 import torch
 
 from pipeline.examples.impscore.pairs import balance_lengths
-from pipeline.examples.impscore.questions import build_questions
+from pipeline.examples.impscore.questions import OPTIONS, build_questions
 from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.impscore.implicitness import tabulate_figure_3
 from pipeline.metrics.impscore.ranking import average_correlations
 from pipeline.models.impscore import Metric, distance
 from pipeline.training.impscore.heads import Head
 
-OPTIONS = 3  # of a choice question (section 6.2)
-
 COLUMNS = {
-    "metric": pl.String,
-    "split": pl.String,
-    "subset": pl.String,
-    "epoch": pl.Int64,
-    "value": pl.Float64,
-    "baseline": pl.Float64,
-    "baseline_name": pl.String,
-    "pair_count": pl.Int64,
-}
+    **dict.fromkeys(("metric", "split", "subset"), pl.String), "epoch": pl.Int64, "value": pl.Float64,
+    "baseline": pl.Float64, "baseline_name": pl.String, "pair_count": pl.Int64,
+}  # fmt: skip
 
 
 def evaluate(pairs: pl.DataFrame, triples: pl.DataFrame, seed: int) -> pl.DataFrame:

@@ -1,7 +1,4 @@
-"""Training of the abstractness scorer on rated words, and how well it does on others (ReCAM, section 3.2, Table 2).
-
-The epochs are fixed: of 2,148 words a tenth is too few to choose one by, and too many to lose.
-"""
+"""Training of the abstractness scorer on rated words, and how well it does on others (ReCAM, section 3.2, Table 2)."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -57,10 +54,7 @@ class TrainingResult(NamedTuple):
 
 
 def fit(ratings: Ratings, source: Source, recipe: Recipe) -> TrainingResult:
-    """Train on all words of a list that have a vector, on a CPU; the same input gives the same bits.
-
-    BadInput if fewer than two of the words have a vector, or the loss is no number.
-    """
+    """Train on all words of a list that have a vector, on a CPU, to the same bits; BadInput for fewer than two."""
     rows, vectors, dropped = _match_vectors(ratings, source)
     truth = rows["score"].to_numpy()
     model = _train(vectors, truth, recipe)

@@ -1,8 +1,6 @@
 """More cloze items to learn from: words replaced by what they are a kind of (ReCAM, section 4.2; REC-31).
 
-The paper says that two teams augmented their data by WordNet's hypernyms and not how. Here each item gets a copy in
-which nouns of the passage, and options, are replaced by a hypernym of their first sense, each with the same chance: the
-right option and the wrong ones alike, so that being general tells nothing.
+The paper does not say how. Nouns of the passage and options, right and wrong alike, become a hypernym by chance.
 """
 
 import re
@@ -19,10 +17,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @lru_cache(1 << 16)
 def find_hypernym(word: str) -> str | None:
-    """The first lemma of a noun's first sense's hypernym, by alphabet the first; None for what is no noun, or a root.
-
-    A word counts as a noun if no other part of speech is as frequent in WordNet's counts.
-    """
+    """Return the first lemma of the hypernym of a noun's first sense; None for a root, or what is mostly no noun."""
     lemma = wordnet.lemmatize(word, "NOUN")
     senses = wordnet.list_synsets(lemma, "n")
     if not senses or any(_count(lemma, pos) >= _count(lemma, "n") for pos in "var" if wordnet.list_synsets(lemma, pos)):
@@ -37,10 +32,9 @@ def _count(lemma: str, pos: str) -> int:
 
 
 def augment(items: pl.DataFrame, share: float, seed: int) -> pl.DataFrame:
-    """A copy of each item in which something was replaced, its id marked; the items themselves are not among them.
+    """Return a marked copy of each item in which words were replaced by their hypernyms, each with probability `share`.
 
-    A word that has a hypernym is replaced with the probability `share`. Capitalised words, most of them names, stay,
-    and so does an option that would come to equal another.
+    Capitalised words, most of them names, stay, and so does an option that would come to equal another.
     """
     rng = np.random.default_rng(seed)
     rows = []

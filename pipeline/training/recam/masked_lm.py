@@ -1,8 +1,7 @@
 """Adapting a transformer to guess masked words of the texts of a task (task-adaptive pre-training; ReCAM 4.1, REC-31).
 
-An encoder without a head for masked words gets one, tied to its word embeddings, whose bias begins at how frequent the
-pieces are. Of the pieces 15 % are to be guessed: 80 % of those are masked, 10 % are another piece, 10 % as they were
-(Devlin et al., 2019). The head computes those places alone.
+A new head is tied to the word embeddings, and its bias begins at how frequent pieces are. Of the pieces 15 % are to be
+guessed: of those 80 % are masked, 10 % are another piece, 10 % as they were (Devlin et al., 2019).
 """
 
 import json
@@ -141,10 +140,7 @@ def _set_unigram_bias(module: Any, rows: list[Tensor]) -> None:
 def mask_pieces(
     ids: Tensor, is_allowed: Tensor, share: float, mask: int, vocabulary: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Return sequences with pieces to be guessed, and where those are: [n, t] each.
-
-    Each of the allowed places [n, t] is drawn with probability `share`.
-    """
+    """Draw places [n, t] with probability `share` of those allowed; return sequences with masks, and the places."""
     chance, kind = (torch.rand(ids.shape, generator=generator) for _ in range(2))
     random_ids = torch.randint(vocabulary, ids.shape, generator=generator, dtype=ids.dtype)
     is_target = (chance < share) & is_allowed
@@ -210,10 +206,7 @@ class _Training:
         return total / max(count, 1), *self._evaluate()
 
     def _predict_masked(self, rows: IndexArray, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """Predict the masked places of some sequences [m, vocabulary]; return the pieces that stood there, too: [m].
-
-        What is drawn is drawn on the CPU, so that it is the same on any device.
-        """
+        """Predict the masked places, drawn on the CPU, [m, vocabulary]; return the pieces that stood there, too."""
         ids = pad_sequence([self.rows[row].long() for row in rows], batch_first=True, padding_value=self.pieces.pad)
         lengths = torch.from_numpy(self.lengths[rows]).unsqueeze(1)
         place, vocabulary = torch.arange(ids.shape[1]), self.module.config.vocab_size

@@ -1,15 +1,12 @@
 """Training of the pretrained reader on cloze items, with the strong recipe as options (ReCAM, section 4; REC-31).
 
-    options in the placeholder    `style` filled (Wang et al., 2021); masked predicts the placeholder itself
-    task-adaptive pre-training    the encoder is a folder of `training.recam.masked_lm`
-    sliding window                `window`, `stride`, `windows`, `windows_by` (Xie et al., 2021a)
-    label smoothing               `smoothing` (Xie et al., 2021a)
-    weight averaging              `averaged` last epochs (Izmailov et al., 2018)
-    wrong-answer ensemble         `wrong` (Kim and Fung, 2020), see `models.recam.pretrained_reader.ensemble`
-    glosses                       `has_gloss` (Jiang et al., 2021)
-    hypernyms                     `hypernyms` (section 4.2), see `training.recam.hypernyms`
-
-It is called as `training.recam.readers` is. What it reads is made in `pretrained_reading`.
+options in the placeholder    `style` filled (Wang et al., 2021); masked predicts the placeholder itself
+task-adaptive pre-training    the encoder is a folder of `training.recam.masked_lm`
+sliding window                `window`, `stride`, `windows`, `windows_by` (Xie et al., 2021a)
+label smoothing               `smoothing` (Xie et al., 2021a)
+weight averaging              `averaged` last epochs (Izmailov et al., 2018)
+wrong-answer ensemble         `wrong` (Kim and Fung, 2020), see `models.recam.pretrained_reader.combine_heads`
+glosses, hypernyms            `has_gloss` (Jiang et al., 2021), `hypernyms` (section 4.2)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -215,10 +212,9 @@ class _Training:
 
 
 def compute_loss(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Recipe) -> Tensor:
-    """Compute the cross entropy of the right option, and of each option's being wrong.
+    """Compute the cross entropy of the right option at `truth` [n], and by a second head of each option's being wrong.
 
-    With smoothing ε the truth is 1 − ε + ε/5 for the right option and ε/5 for the others. Scores are [n, 5], those of
-    the second head in `wrong`; truth, [n], is the place of the right option.
+    With smoothing ε the truth is 1 − ε + ε/5 for the right option and ε/5 for the others. Scores are [n, 5].
     """
     loss = cross_entropy(right, truth, label_smoothing=recipe.smoothing)
     if wrong is None:

@@ -1,7 +1,4 @@
-"""What the pretrained reader reads: cloze items as sequences of pieces (ReCAM, section 4; REC-31).
-
-A question is cut at its placeholder before it is cut into pieces, so that no tokenizer can glue the two.
-"""
+"""What the pretrained reader reads: cloze items as sequences of pieces, cut at the placeholder (ReCAM 4; REC-31)."""
 
 import math
 import re

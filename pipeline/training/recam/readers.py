@@ -1,10 +1,8 @@
 """Training of the recurrent readers on cloze items (ReCAM, section 3.5, appendix D; REC-16, REC-20, REC-21).
 
-A reader learns either to choose among an item's five options, or among all candidates, which is how distractors are
-made: then an item needs no options, only its answer. Passage and summary share word vectors, which stay as they are;
-glosses and candidates have vectors of their own that begin as those and are trained (appendix D).
-A reader scores any word that has a vector, so it chooses among options whatever its training was over. What it reads is
-made in `reading`.
+A reader learns to choose among an item's five options, or among all candidates, which is how distractors are made: then
+an item needs only its answer. Word vectors of passage and summary stay; those of glosses and candidates begin as these
+and are trained (appendix D). A reader scores any word that has a vector, whatever its training was over.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -177,10 +175,7 @@ def fit(
 
 
 def split_items(items: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Return the items of the splits train and validation; BadInput if nothing is left to learn from.
-
-    Without validation items a tenth of the articles is drawn for it, all items of an article together.
-    """
+    """Return the items of train and validation, which is by default a tenth of the articles; BadInput for too few."""
     if "split" in items.columns:
         items = items.filter(pl.col("split").is_in(["train", "validation"]))
     if "split" not in items.columns or not (items["split"] == "validation").any():
@@ -248,10 +243,7 @@ class _Training:
         return cross_entropy(torch.where(is_right, scores, corrected), truth_positions.to(scores.device))
 
     def _estimate_chances(self) -> Floats:
-        """Of each candidate, to be scored with an item whose answer it is not: as drawn, or as the answer of another.
-
-        With these the sum over the pool is that over the vocabulary, on the mean (Bengio and Senécal, 2008).
-        """
+        """Estimate each candidate's chance to be scored with an item of another answer (Bengio and Senécal, 2008)."""
         count = len(self.model.answers)
         sampled_share = min(self.recipe.drawn or count, count) / count
         share = np.bincount(self.inputs.truth[self.train], minlength=count) / max(len(self.train), 1)
@@ -280,10 +272,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
 
 
 def answer(reader: TrainedReader, items: pl.DataFrame, glosses: Mapping[str, Sequence[str]] | None = None) -> Floats:
-    """Compute the probabilities of the five options of each item: [n, 5], whatever the reader's softmax was over.
-
-    Options may be new to the reader; their glosses are given then.
-    """
+    """Compute the probabilities of the five options of each item, [n, 5]; glosses are given of options new to it."""
     options_of = reading.list_options(items, "options")
     words, candidates = _collect_candidates(reader, {word for row in options_of for word in row}, glosses or {})
     options = np.array([[words[word] for word in row] for row in options_of], np.int64)
@@ -322,7 +311,7 @@ def _collect_candidates(
 def rank_candidates(reader: TrainedReader, items: pl.DataFrame, top: int = 10) -> pl.DataFrame:
     """Rank the words that a reader would put in the place of each placeholder, of all it was trained with (REC-16).
 
-    Columns: item_id, candidates (the `top` best, of equal ones the first by alphabet), probabilities among all words.
+    Columns: item_id, candidates (the `top` best, ties by alphabet), probabilities among all words.
     """
     words, candidates = _collect_candidates(reader, set(), {})
     names = np.array(list(words), dtype=object)

@@ -1,7 +1,4 @@
-"""What recurrent readers read: the words of cloze items as rows of a table (ReCAM, appendix D; REC-20, REC-21).
-
-A question is cut at its placeholder before it is cut into words, so that no tokenizer can glue the two.
-"""
+"""What recurrent readers read: words of cloze items, cut at the placeholder, as rows of a table (REC-20, REC-21)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Training of the subtext recogniser on comments in context (CSD, appendix A.2; CSD-02, CSD-28 to CSD-30).
 
-Token vectors come from a file, from training on the corpus (`training.word_vectors`), or from the frozen last layer of
-a transformer. The paper states no hyperparameters; the profile `paper` has common ones. The profile `undertone` adds
-the LSTMs' logits to those of a linear classifier of n-grams (`models.ngrams`).
+The profile `undertone` adds the LSTMs' logits to those of a linear classifier of n-grams (`models.ngrams`).
 """
 
 import math
@@ -271,10 +269,7 @@ def _calibrate(probabilities: Floats, temperature: float, shares: Sequence[float
 
 
 def decide(model: SubtextModel, probabilities: Floats) -> IndexArray:
-    """Choose the class of each row, [n]: the one with the largest ratio of probability to class share.
-
-    Macro F1 weights all classes equally, so that the rarer of two likely classes is the better guess.
-    """
+    """Choose the class of each row, [n], by the ratio of probability to class share, as macro F1 weighs classes."""
     return np.asarray((probabilities / np.array(model.shares)).argmax(axis=1), np.int64)
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,10 +48,16 @@ def test_two_templates_are_two_groups() -> None:
 
 
 def test_what_is_a_near_duplicate() -> None:
-    """A word exchanged in twenty Chinese characters, case or blanks; below eight characters texts must be equal."""
+    """A word exchanged in twenty Chinese characters, case or blanks; below eight characters texts must be equal.
+
+    Nothing, one text and texts without likeness are clusters of their own, as int64.
+    """
     assert cluster_near_duplicates(ZH).tolist() == [0, 0, 0, 3] == by_hand(ZH)
     texts = ["So  True", "so true ", "so trues", "哈哈哈", "哈哈哈哈", "哈哈哈", "", " "]
     assert cluster_near_duplicates(texts).tolist() == [0, 0, 2, 3, 4, 3, 6, 6]
+    for unlike in ([], ["one"], ["a longer text", "quite another one"]):
+        labels = cluster_near_duplicates(pl.Series(unlike, dtype=pl.String))
+        assert (labels.tolist(), labels.dtype) == ([*range(len(unlike))], np.int64)
 
 
 def test_a_chain_is_one_cluster() -> None:
@@ -63,15 +68,6 @@ def test_a_chain_is_one_cluster() -> None:
     assert len(ends[0] & ends[1]) / len(ends[0] | ends[1]) < 0.7
     assert cluster_near_duplicates(chain, 0.7).tolist() == [0, 0, 0] == by_hand(chain, 0.7)
     assert cluster_near_duplicates(chain[:2], 0.7).tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("texts", [[], ["one"], [""], ["a", "b"], ["a longer text", "quite another one"]])
-def test_small_and_unlike_inputs(texts: list[str]) -> None:
-    """Nothing, one text and texts without likeness are clusters of their own, as int64."""
-    labels = cluster_near_duplicates(texts)
-    assert labels.tolist() == list(range(len(texts)))
-    assert labels.dtype == np.int64
-    assert cluster_near_duplicates(pl.Series(texts, dtype=pl.String)).tolist() == labels.tolist()
 
 
 @settings(deadline=None)
@@ -88,8 +84,8 @@ def test_order_does_not_matter(texts: list[str], random: object) -> None:
 
 
 def test_a_flood_of_look_alikes() -> None:
-    """6,000 variants of one sentence, each a link of one cluster, are one."""
-    flood = [SHED.format("really") + f" number {i}" for i in range(6_000)]
+    """2,000 variants of one sentence, each a link of one cluster, are one."""
+    flood = [SHED.format("really") + f" number {i}" for i in range(2_000)]
     assert set(cluster_near_duplicates(flood).tolist()) == {0}
 
 

@@ -99,20 +99,18 @@ def test_answers_to_the_wording_in_force_come_first() -> None:
 
 
 def test_answers_that_were_cut_off_are_dropped() -> None:
-    """An answer that a limit of tokens ended half-way is no explicit sentence; the next attempt counts."""
+    """An answer that a limit of tokens ended half-way is no explicit sentence; the next attempt counts.
+
+    What another model or prompt answers is a question of its own.
+    """
     items = [("Nice hat.", answer, "explicit_en") for answer in ("I dislike", "I dislike the hat.")]
     completions = answers(*items, attempts=[0, 1]).with_columns(finish_reason=pl.Series(["length", "stop"]))
     pairs, dropped = examples.pair_completions(completions)
     assert pairs["explicit"].to_list() == ["I dislike the hat."]
     assert dropped.rows() == [("own", "cut_off", f"{0:064x}")]
-
-
-def test_two_models_are_two_questions() -> None:
-    """What another model or prompt answers is a pair of its own."""
-    first = answers(("Nice hat.", "I dislike the hat.", "explicit_en"), ("Nice hat.", "The hat is ugly.", "irony_en"))
-    second = answers(("Nice hat.", "Take the hat off.", "explicit_en"), model="n")
-    second = second.with_columns(completion_id=pl.lit("f" * 64))
-    assert examples.pair_completions(pl.concat([first, second]))[0].height == 3
+    other_model = answers(*items[1:], model="n").with_columns(completion_id=pl.lit("f" * 64))
+    both = pl.concat([completions.with_columns(prompt=pl.lit("irony_en")), other_model, completions[1:]])
+    assert examples.pair_completions(both)[1]["reason"].to_list() == ["cut_off", "same_pair", "same_pair"]
 
 
 def test_positives_of_labels() -> None:
@@ -160,29 +158,24 @@ def test_negatives_are_foreign_and_of_the_same_source(rows: list[tuple[str, str,
 @settings(deadline=None)
 @given(drawn_rows, seeds, st.booleans())
 def test_negatives_follow_from_rows_and_seed(rows: list[tuple[str, str, str]], seed: int, hard: bool) -> None:
-    """The same pairs, in any order, and the same seed give the same negatives (IMP-19), hard ones too."""
+    """The same pairs, in any order and chunks, and the same seed give the same negatives (IMP-19), hard ones too."""
     order = np.random.default_rng(seed).permutation(len(rows))
     vectors = np.random.default_rng(0).normal(size=(len(rows), 4)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     pairs = triples(rows)
     in_order = examples.add_negatives(pairs, seed, vectors if hard else None)[0]
-    shuffled = examples.add_negatives(pairs[order.tolist()], seed, vectors[order] if hard else None)[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(negatives, "_CHUNK", 7)
+        shuffled = examples.add_negatives(pairs[order.tolist()], seed, vectors[order] if hard else None)[0]
     assert in_order.equals(shuffled)
-
-
-def test_another_seed_gives_other_negatives() -> None:
-    """Negatives are drawn, not dealt: of 40 pairs another seed changes some."""
-    rows = positives([("one", f"I mean {i}.") for i in range(40)])
-    negatives_by_seed = [examples.add_negatives(rows, seed)[0]["negative"].to_list() for seed in (1, 2)]
-    assert negatives_by_seed[0] != negatives_by_seed[1]
 
 
 def test_negatives_are_equally_likely() -> None:
     """Every allowed row is drawn about equally often, though some draws are made again: 4 of 6, within 5 sigma."""
     rows = triples([("one", "hint", "a"), ("one", "hint", "b"), *[("one", f"other {c}", c) for c in "cdef"]])
-    first = [examples.add_negatives(rows, seed)[0]["negative"][0] for seed in range(2_000)]
+    first = [examples.add_negatives(rows, seed)[0]["negative"][0] for seed in range(400)]
     assert set(first) == set("cdef")
-    assert all(abs(first.count(c) - 500) < 5 * (2_000 * 0.25 * 0.75) ** 0.5 for c in "cdef")
+    assert all(abs(first.count(c) - 100) < 5 * (400 * 0.25 * 0.75) ** 0.5 for c in "cdef")
 
 
 def test_source_of_one_text_has_no_negative() -> None:
@@ -206,7 +199,10 @@ def point(*degrees: float) -> np.ndarray:
 
 
 def test_hard_negatives_are_near_but_not_the_same() -> None:
-    """The nearest of those drawn is taken, unless its cosine reaches 0.95, and no meaning of the same sentence."""
+    """The nearest of those drawn is taken, unless its cosine reaches 0.95, and no meaning of the same sentence.
+
+    Where all are as near as that the farthest is taken; vectors must be as many as pairs.
+    """
     degrees = (0, 10, 30, 60, 100)  # 18.2 degrees are a cosine of 0.95
     vectors = point(*degrees)
     rows = triples([("one", f"hint {i}", f"at {angle}") for i, angle in enumerate(degrees)])
@@ -214,34 +210,26 @@ def test_hard_negatives_are_near_but_not_the_same() -> None:
     assert examples.add_negatives(rows, 1, vectors)[0]["negative"].to_list() == nearest
     same = rows.with_columns(implicit=pl.Series(["hint", "hint 1", "hint", "hint 3", "hint 4"]))
     assert examples.add_negatives(same, 1, vectors)[0]["negative"][0] == "at 60"
-
-
-def test_hard_negatives_where_all_are_alike() -> None:
-    """Where all are as near as 0.95 the farthest is taken; vectors must be as many as pairs."""
-    result, _ = examples.add_negatives(positives([("one", "a"), ("one", "b"), ("one", "c")]), 1, point(0, 4, 12))
-    assert result["negative"].to_list() == ["c", "c", "a"]
-    with pytest.raises(ValueError, match="a vector for each of 2 pairs, got 1"):
-        examples.add_negatives(positives([("one", "a"), ("one", "b")]), 1, np.zeros((1, 3), np.float32))
-
-
-def test_hard_negatives_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cutting the work into chunks changes nothing."""
-    rows = positives([("one", f"I mean {i}.") for i in range(50)])
-    vectors = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    expected = examples.add_negatives(rows, 1, vectors)[0]
-    monkeypatch.setattr(negatives, "_CHUNK", 7)
-    assert examples.add_negatives(rows, 1, vectors)[0].equals(expected)
+    alike, _ = examples.add_negatives(positives([("one", "a"), ("one", "b"), ("one", "c")]), 1, point(0, 4, 12))
+    assert alike["negative"].to_list() == ["c", "c", "a"]
+    with pytest.raises(ValueError, match="a vector for each of 5 pairs, got 1"):
+        examples.add_negatives(rows, 1, vectors[:1])
 
 
 @pytest.mark.parametrize("profile", ["paper", "official", "grouped"])
 def test_build_adds_up_on_the_sample(profile: str) -> None:
-    """Every completion of the shipped cassette is a pair or dropped, the same twice over, and the contract holds."""
+    """Every completion of the shipped cassette is a pair or dropped, the same twice over, and the contract holds.
+
+    No sentences and completions give the same columns without rows.
+    """
+    nothing, dropped = examples.build(empty("sentences"), empty("completions"), profile)
+    assert (nothing.height, dropped.height) == (0, 0)
     completions = cassette.read(COMPLETIONS)
     rows, dropped = examples.build(empty("sentences"), completions, profile)
     repeated, _ = examples.build(empty("sentences"), completions.reverse(), profile)
     assert rows.height + dropped.height == completions.height
     assert rows.equals(repeated)
+    assert nothing.schema == rows.schema
     assert TABLES["pairs"].schema.is_valid(rows)
     assert rows["cluster_id"].null_count() == 0
     assert rows.columns == TABLES["pairs"].schema.column_names()
@@ -256,14 +244,6 @@ def test_build_joins_labels_and_completions() -> None:
     expected = [("Brr.", None), ("Nice hat.", None), ("Well, well.", f"{1:064x}")]
     assert sorted(rows.select("implicit", "completion_id").rows()) == expected
     assert dropped.rows() == [("labelled", "same_pair", f"{0:064x}")]
-
-
-def test_build_of_nothing_is_nothing() -> None:
-    """No sentences and completions give no pairs and nothing dropped, with the same columns."""
-    for profile in ("paper", "grouped"):
-        rows, dropped = examples.build(empty("sentences"), empty("completions"), profile)
-        assert (rows.height, dropped.height) == (0, 0)
-        assert rows.schema == examples.build(empty("sentences"), cassette.read(COMPLETIONS))[0].schema
 
 
 def test_statistics_by_hand() -> None:
@@ -378,9 +358,5 @@ def test_faults_name_file_row_and_field(tmp_path: Path, change: dict[str, Any], 
     with pytest.raises(BadInput) as caught:
         examples.read(path)
     assert str(caught.value).startswith(f"{path}, row 2: {message}")
-
-
-def test_an_absent_column_is_named(tmp_path: Path) -> None:
-    """A table without the column is told so at its first row, which in a csv file is row 2."""
-    with pytest.raises(BadInput, match="row 2: field 'explicit' is absent"):
+    with pytest.raises(BadInput, match="row 2: field 'explicit' is absent"):  # a header is row 1
         examples.read(text(tmp_path / "p.csv", "implicit,meaning\nBrr.,It is cold.\n"))

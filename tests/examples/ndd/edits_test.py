@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.examples.ndd import edits
 from pipeline.examples.ndd.edits import Sentence, convert_tokens, generate
-from pipeline.text import trees, wordnet
+from pipeline.text import wordnet
 from pipeline.text.tagging import Token
 from tests.support.oracles import wordnet_net
 
@@ -53,7 +52,7 @@ def get_property(test: str, words: Sentence, place: int) -> str:
     return {"part_of_speech": words.upos[place], "tense": tense, "lemma": words.lemmas[place].lower()}[test]
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(corpora(), st.sampled_from(KEYED), st.sampled_from([0.2, 0.5, 1.0]), st.integers(0, 9))
 def test_what_every_edit_is(sentences: list[Sentence], test: str, share: float, seed: int) -> None:
     """New words at the stated number of places, the same in both pairs and never the old word; the positive one is seen
@@ -90,16 +89,6 @@ def test_words_are_drawn_as_often_as_they_stand_in_the_corpus(counts: list[int])
     assert draws == Counter({i: count for i, count in enumerate(counts) if count})
     # a number just below 1 may be rounded to it
     assert edits._draw_index(np.array(counts, np.int64), 1.0) == (max(draws) if total else None)
-
-
-def test_frequency_reaches_the_edits() -> None:
-    """Of the nouns that may stand for another, one is nine times as frequent: about nine tenths of 400 draws."""
-    rare = [sentence(f"n{i}", "tea tea NOUN") for i in range(9)] + [sentence("m", "jam jam NOUN", "eat eat VERB")]
-    salt = [sentence(f"s{i}", "salt salt NOUN") for i in range(400)]
-    rows = generate([*rare, *salt], "part_of_speech").rows.filter(is_positive=True, one=["salt"])
-    draws = Counter(words[0] for words in rows["other"])
-    assert set(draws) == {"tea", "jam"}
-    assert 0.85 < draws["tea"] / 400 < 0.95  # two standard errors are .03
 
 
 @pytest.mark.parametrize(
@@ -212,20 +201,15 @@ def test_what_is_dropped_has_its_reason() -> None:
     assert generate([], "lemma").rows.schema == edits.SCHEMA
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(corpora(), st.sampled_from(KEYED))
 def test_the_order_of_the_corpus_does_not_matter(sentences: list[Sentence], test: str) -> None:
-    """The same sentences in reverse give the same pairs."""
+    """The same sentences in reverse give the same pairs, another seed draws other places and words."""
+    corpus = [sentence("s", *(f"w{i} w VERB" for i in range(40)), "tea tea NOUN")]
+    places = [generate(corpus, "part_of_speech", seed=seed).rows["places"].to_list() for seed in (1, 2)]
+    assert places[0] != places[1]
     ahead, back = generate(sentences, test).rows, generate(sentences[::-1], test).rows
     assert ahead.sort("pair_id").rows() == back.sort("pair_id").rows()
-
-
-def test_another_seed_draws_otherwise() -> None:
-    """The same seed gives the same pairs, another one other places and words."""
-    corpus = [sentence(f"s{k}", *(f"w{i}{k} w VERB" for i in range(10)), "tea tea NOUN") for k in range(5)]
-    first, repeated, third = (generate(corpus, "part_of_speech", seed=seed).rows for seed in (1, 1, 2))
-    assert first.equals(repeated)
-    assert first["places"].to_list() != third["places"].to_list()
 
 
 def test_errors() -> None:
@@ -250,14 +234,3 @@ def test_sentences_of_a_tagger() -> None:
     assert result[:4] == ("s", *([row[k] for row in rows] for k in (0, 2, 1)))
     assert result.features == [TO, "Tense=Pres|VerbForm=Fin", "Tense=Pres|VerbForm=Part", PAST, "_"]
     assert convert_tokens("t", []) == ("t", [], [], [], [])
-
-
-def test_treebank(data: Path) -> None:
-    """Of the first 500 sentences of UD EWT's test part so many give pairs (counted here when this was written)."""
-    treebank = enumerate(islice(trees.read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu"), 500))
-    corpus = [Sentence(str(i), tree.words, tree.upos, tree.lemmas, tree.features) for i, tree in treebank]
-    pairs = [generate(corpus, test) for test in KEYED]
-    assert [len(part.rows) // 2 for part in pairs] == [495, 319, 325]
-    assert [Counter(part.dropped["reason"]) for part in pairs] == [
-        {"no_words": 5}, {"no_verbs": 181}, {"no_words": 5, "few_places": 170},
-    ]  # fmt: skip

@@ -1,17 +1,17 @@
 """Cloze items: read as they stand, refused by file, line and field, taken back to summaries, kept apart."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
+from tests.examples.sources.writing import jsonl
 
 ENTRY: dict[str, Any] = {
     "article": "The bakers kept the old oven.\nNobody asked them why.",
@@ -21,15 +21,9 @@ ENTRY: dict[str, Any] = {
 }
 
 
-def write(path: Path, *entries: dict[str, Any]) -> Path:
-    """A file of these objects."""
-    path.write_text("".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries), encoding="utf-8")
-    return path
-
-
 def test_reads_the_official_format(tmp_path: Path) -> None:
     """An item has its file's name and line as id, its options in order and the place of the right one (REC-01)."""
-    items, dropped = cloze.read(write(tmp_path / "dev.jsonl", ENTRY, ENTRY | {"label": 4}))
+    items, dropped = cloze.read(jsonl(tmp_path / "dev.jsonl", ENTRY, ENTRY | {"label": 4}))
     options = ["anger", "loyalty", "speed", "doubt", "luck"]
     assert items.row(1) == ("dev.jsonl:2", ENTRY["article"], ENTRY["question"], options, 4)
     assert items.select(cloze.select_right_option())["answer"].to_list() == ["loyalty", "luck"]
@@ -40,35 +34,34 @@ def test_reads_the_official_format(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"article": " "}, "field 'article' should be a text that is not blank, found ' '"),
-        ({"option_3": None}, "field 'option_3' should be a text that is not blank, found None"),
         ({"question": "No place ."}, "field 'question' should hold @placeholder once, found it 0 times"),
         ({"question": "@placeholder @placeholder"}, "found it 2 times"),
         ({"label": 5}, "field 'label' should be a place from 0 to 4, found 5"),
         ({"label": True}, "found True"),
-        ({"label": "1"}, "found '1'"),
     ],
 )
 def test_refuses_what_is_no_item(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     """The message names file, line and field, what was expected and what was found."""
-    path = write(tmp_path / "dev.jsonl", ENTRY, ENTRY | change)
+    path = jsonl(tmp_path / "dev.jsonl", ENTRY, ENTRY | change)
     with pytest.raises(BadInput, match=rf"dev\.jsonl, line 2: .*{re.escape(message)}"):
         cloze.read(path)
 
 
 def test_items_with_equal_options_are_dropped(tmp_path: Path) -> None:
     """An item with an option twice is dropped with its reason; a file without items is refused."""
-    path = write(tmp_path / "trial.jsonl", ENTRY, ENTRY | {"option_4": "Speed "})
+    path = jsonl(tmp_path / "trial.jsonl", ENTRY, ENTRY | {"option_4": "Speed "})
     items, dropped = cloze.read(path)
     assert items["item_id"].to_list() == ["trial.jsonl:1"]
     assert dropped.rows() == [("same_options", "trial.jsonl:2")]
     with pytest.raises(BadInput, match="holds no items"):
-        cloze.read(write(tmp_path / "dev.jsonl"))
+        cloze.read(jsonl(tmp_path / "dev.jsonl"))
 
 
 words = st.text(min_size=1, max_size=8).map(lambda text: f"w{text.replace('@', '')}")
 options_strategy = st.lists(words, min_size=5, max_size=5, unique_by=lambda word: word.strip().lower())
 
 
+@settings(max_examples=20)
 @given(words, words, words, options_strategy, st.integers(0, 4))
 def test_written_items_are_read_as_they_were(
     tmp_path_factory: pytest.TempPathFactory, article: str, before: str, after: str, options: list[str], label: int
@@ -83,7 +76,7 @@ def test_written_items_are_read_as_they_were(
 
 def test_only_items_are_written(tmp_path: Path) -> None:
     """An item that could not be read again is refused by its id, and the file that was there stays."""
-    path = write(tmp_path / "dev.jsonl", ENTRY)
+    path = jsonl(tmp_path / "dev.jsonl", ENTRY)
     items = cloze.read(path).items
     for change, message in (
         (pl.lit(7).alias("label"), "'label'"),
@@ -100,7 +93,7 @@ def test_only_items_are_written(tmp_path: Path) -> None:
 def test_articles_that_stand_elsewhere_are_dropped(tmp_path: Path) -> None:
     """Blanks and capitals make no other article; the order of the rest stays; each drop has its reason."""
     entries = [ENTRY | {"article": f"Number {n}."} for n in (3, 1, 2)]
-    items = cloze.read(write(tmp_path / "train.jsonl", *entries)).items
+    items = cloze.read(jsonl(tmp_path / "train.jsonl", *entries)).items
     other_items = pl.DataFrame({"article": ["\tNUMBER\u00a0\n 1. ", "Number 22."]})
     remaining, dropped = cloze.drop_articles(items, other_items)
     assert remaining["article"].to_list() == ["Number 3.", "Number 2."]

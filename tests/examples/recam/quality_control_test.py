@@ -18,7 +18,6 @@ SCHEMA = {
 
 
 def make_items(*labels: int) -> pl.DataFrame:
-    """Items i0, i1, … with their right options."""
     rows = [(f"i{n}", label) for n, label in enumerate(labels)]
     return pl.DataFrame(rows, {"item_id": pl.String, "label": pl.Int64}, orient="row")
 
@@ -31,9 +30,6 @@ def answer(item: int = 0, rater: str = "r", after: int | None = 0, **changes: An
 
 def frame(*rows: dict[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(rows, SCHEMA, orient="row")
-
-
-# -------------------------------------------------------------------------------------------------------- appendix E
 
 
 @pytest.mark.parametrize(("is_wise", "has_1", "has_2", "is_easy", "is_right"), [*product([True, False], repeat=5)])
@@ -75,7 +71,15 @@ def test_accuracy_is_of_a_rater_over_all_items() -> None:
 
 
 def test_answers_that_cannot_be_judged() -> None:
-    """An answer to no item, without an option after reading or without a difficulty counts neither way."""
+    """An answer to no item, without an option after reading or without a difficulty counts neither way.
+
+    No answers are no error: all items are there; an answer without a first choice counts (appendix E).
+    """
+    selection = select(frame(answer(before=None, relation=None)), make_items(0))
+    assert selection.answers.select("is_right_before", "is_right").rows() == [(None, True)]
+    selection = select(frame(), make_items(0, 1))
+    assert selection.answers.columns == [*SCHEMA, "is_right_before", "is_right"]
+    assert measure_noise(selection.answers, frame(), make_items(0, 1)).row(0) == ("i0", 0, 0, *[None] * 6)
     rows = [answer(0), answer(7), answer(1, after=None), answer(2, difficulty=None)]
     selection = select(frame(*rows), make_items(0, 0, 0))
     assert selection.dropped.rows() == [("unknown_item", "i7/r"), ("incomplete", "i1/r"), ("incomplete", "i2/r")]
@@ -84,26 +88,11 @@ def test_answers_that_cannot_be_judged() -> None:
     assert noise.select("item_id", "n_given", "n").rows() == [("i0", 1, 1), ("i1", 1, 0), ("i2", 1, 0)]
 
 
-def test_no_answers() -> None:
-    """No answers are no error: all items are there; one without a first choice counts (appendix E)."""
-    selection = select(frame(answer(before=None, relation=None)), make_items(0))
-    assert selection.answers.select("is_right_before", "is_right").rows() == [(None, True)]
-    selection = select(frame(), make_items(0, 1))
-    assert selection.answers.columns == [*SCHEMA, "is_right_before", "is_right"]
-    noise = measure_noise(selection.answers, frame(), make_items(0, 1))
-    assert noise.row(0) == ("i0", 0, 0, *[None] * 6)
-
-
-# ------------------------------------------------------------------------------------------------------------- noise
-
-
 @pytest.mark.parametrize(
     ("choices", "is_unanswerable", "is_ambiguous"),
     [
-        ([(0, None), (0, None), (0, None)], False, False),
         ([(0, None), (0, None), (3, None)], False, False),
         ([(0, None), (2, None), (3, None)], True, False),  # one of three finds it
-        ([(2, None), (2, None), (2, None)], True, False),
         ([(0, 1), (0, 1), (0, None)], False, True),  # two options each named by two of three
         ([(0, None), (1, 0), (1, None)], False, True),
         ([(1, 0), (1, 0), (1, 0)], False, True),  # always second: it is there, and another with it
@@ -124,27 +113,17 @@ def test_truth_table_of_noise(
     assert noise.select("is_unanswerable", "is_ambiguous").row(0) == (is_unanswerable, is_ambiguous)
 
 
-def test_shares_by_option() -> None:
-    """Accuracies and shares of four answers, counted by hand."""
-    rows = frame(
-        answer(0, "a", 0, before=0),
-        answer(0, "b", 0, before=2, second=4),
-        answer(0, "c", 3, before=0, second=4),
-        answer(0, "d", 0, before=None, second=0),
-    )
-    (row,) = measure_noise(rows, rows, make_items(0)).rows(named=True)
-    assert (row["n_given"], row["n"]) == (4, 4)
-    assert row["accuracy_before"] == pytest.approx(2 / 3)
-    assert row["accuracy_after"] == 0.75
-    assert row["after_shares"] == [0.75, 0, 0, 0.25, 0]
-    assert row["second_shares"] == [0, 0, 0, 0, 0.5]
-
-
 @given(st.lists(st.tuples(st.integers(0, 4), st.one_of(st.none(), st.integers(0, 4))), min_size=2, max_size=12))
 def test_flags_are_what_is_counted(choices: list[tuple[int, int | None]]) -> None:
-    """On any answers the flags are those of a count in whole numbers: no rounding decides."""
+    """On any answers shares are counts, and the flags those of a count in whole numbers: no rounding decides."""
     rows = frame(*(answer(0, f"r{n}", after, second=second) for n, (after, second) in enumerate(choices)))
     noise = measure_noise(rows, rows, make_items(2)).row(0, named=True)
     counts = [sum(place in pair for pair in choices) for place in range(5)]
+    shares = [sum(after == place for after, _ in choices) / len(choices) for place in range(5)]
+    assert (noise["n_given"], noise["n"], noise["accuracy_before"]) == (len(choices), len(choices), 0)  # all say 1
+    assert noise["accuracy_after"] == pytest.approx(shares[2])
+    assert noise["after_shares"] == pytest.approx(shares)
+    seconds = [sum(second == place != after for after, second in choices) / len(choices) for place in range(5)]
+    assert noise["second_shares"] == pytest.approx(seconds)
     assert noise["is_unanswerable"] == (2 * counts[2] < len(choices))
     assert noise["is_ambiguous"] == (sum(2 * count > len(choices) for count in counts) >= 2)

@@ -1,6 +1,5 @@
 """Articles with summaries are read from each published layout, and what is left out has its reason (REC-03)."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +9,10 @@ import pytest
 from pipeline.errors import BadInput
 from pipeline.examples.recam import summaries
 from pipeline.examples.recam.summaries import read
+from tests.examples.sources.writing import jsonl
 
 RIVER = "The river rose in the night.\nPeople left their houses."
 FLOOD = "A village has been abandoned because of a flood."
-
-
-def write_rows(path: Path, *entries: dict[str, object]) -> Path:
-    """A JSON Lines file."""
-    path.write_text("".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries), encoding="utf-8")
-    return path
 
 
 def article(summary: Any = FLOOD, text: Any = RIVER, **changes: object) -> dict[str, object]:
@@ -28,15 +22,16 @@ def article(summary: Any = FLOOD, text: Any = RIVER, **changes: object) -> dict[
 
 def test_rows_of_xsum(tmp_path: Path) -> None:
     """id, document and summary are an article; without a split file it has no split."""
-    path = write_rows(tmp_path / "x.jsonl", article(f" {FLOOD}\n"), article("Hope is back.", "It came.", id=22))
+    path = jsonl(tmp_path / "x.jsonl", article(f" {FLOOD}\n"), article("Hope is back.", "It came.", id=22))
     articles = read(path)
     assert articles.rows.rows() == [("1", RIVER, FLOOD, None), ("22", "It came.", "Hope is back.", None)]
     assert dict(articles.rows.schema) == summaries.SCHEMA
     assert articles.dropped.is_empty()
 
 
-@pytest.mark.parametrize("column", ["document", "article", "text"])
-@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "jsonl"])
+@pytest.mark.parametrize(
+    ("column", "ending"), [("document", "csv"), ("article", "tsv"), ("text", "parquet"), ("text", "jsonl")]
+)
 def test_formats_and_columns(tmp_path: Path, ending: str, column: str) -> None:
     """The text is known by three names, in whatever format; ids may be the rows' places."""
     frame = pl.DataFrame({column: [RIVER, "It came."], "summary": [FLOOD, "Hope is back."]})
@@ -56,7 +51,7 @@ def test_what_is_dropped_has_its_reason(tmp_path: Path) -> None:
         article(None, id="e"), article("A @placeholder.", id="f"), article("Other.", id="a"),
         article(FLOOD.upper(), id="g"), article("Another summary.", id="h"), article("Other.", id="i"),
     ]  # fmt: skip
-    articles = read(write_rows(tmp_path / "x.jsonl", *rows))
+    articles = read(jsonl(tmp_path / "x.jsonl", *rows))
     assert articles.rows["article_id"].to_list() == ["a", "h", "i"]  # what is dropped makes no duplicate
     assert articles.dropped.rows() == [
         ("no_text", "b"), ("no_text", "c"), ("no_summary", "d"), ("no_summary", "e"), ("has_placeholder", "f"),
@@ -95,7 +90,7 @@ def test_splits_by_the_official_file(tmp_path: Path) -> None:
     """An article has the split that lists its id, or none."""
     (tmp_path / "splits.json").write_text('{"test": ["1", "7"], "train": ["2"], "validation": []}', encoding="utf-8")
     entries = [article(f"Summary {name}.", id=name) for name in ("1", "2", "3")]
-    articles = read(write_rows(tmp_path / "x.jsonl", *entries), tmp_path / "splits.json")
+    articles = read(jsonl(tmp_path / "x.jsonl", *entries), tmp_path / "splits.json")
     assert articles.rows["split"].to_list() == ["test", "train", None]
 
 
@@ -113,7 +108,7 @@ def test_a_split_file_of_another_shape(tmp_path: Path, text: str, message: str) 
     """It is refused with its name and the field."""
     (tmp_path / "splits.json").write_text(text, encoding="utf-8")
     with pytest.raises(BadInput, match=rf"splits.json.*{message}"):
-        read(write_rows(tmp_path / "x.jsonl", article()), tmp_path / "splits.json")
+        read(jsonl(tmp_path / "x.jsonl", article()), tmp_path / "splits.json")
 
 
 @pytest.mark.parametrize(
@@ -123,15 +118,14 @@ def test_a_split_file_of_another_shape(tmp_path: Path, text: str, message: str) 
         (article(text=["a"]), r"row 2: field 'text' should be a text, found \['a'\]"),
         (article(id=None), "row 2: field 'article_id' should be a text or a whole number, found None"),
         (article(id=" "), "row 2: field 'article_id' should be a text or a whole number, found ' '"),
-        (article(id=1.5), "row 2: field 'article_id' should be a text or a whole number, found 1.5"),
         (article(id=True), "row 2: field 'article_id' should be a text or a whole number, found True"),
     ],
 )
 def test_a_broken_row_is_named(tmp_path: Path, entry: dict[str, object], message: str) -> None:
     """By file, row and field; a file without a column is refused, too."""
     with pytest.raises(BadInput, match=rf"x.jsonl, {message}"):
-        read(write_rows(tmp_path / "x.jsonl", article("First."), entry))
-    path = write_rows(tmp_path / "x.jsonl", {"id": "1", "body": RIVER, "summary": FLOOD})
+        read(jsonl(tmp_path / "x.jsonl", article("First."), entry))
+    path = jsonl(tmp_path / "x.jsonl", {"id": "1", "body": RIVER, "summary": FLOOD})
     with pytest.raises(BadInput, match=r"expected a column document or article or text .*; found id, body, summary"):
         read(path)
 
@@ -143,7 +137,6 @@ def test_a_broken_row_is_named(tmp_path: Path, entry: dict[str, object], message
         ("[SN]FIRST-SENTENCE[SN]\nx\n", "20.summary: no section RESTBODY"),
         ("x\n[SN]RESTBODY[SN]\n", r"20.summary, line 1: expected a mark such as \[SN\]URL\[SN\], found 'x'"),
         ("[SN]RESTBODY[SN]\nx\n[SN]RESTBODY[SN]\n", "20.summary, line 3: a second section"),
-        ("[SN]INTRODUCTION[SN]\nx\n[SN]FIRST-SENTENCE[SN]\n", "20.summary, line 3: a second section"),
         ("[SN]RESTBODY[XSUM]\nx\n", "20.summary, line 1: expected a mark"),
         ("", "20.summary: no section FIRST-SENTENCE"),
     ],

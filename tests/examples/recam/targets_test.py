@@ -37,32 +37,21 @@ def tokenize(text: str) -> list[list[Token]]:
 
 
 def make_pair(summary: str, passage: str = "They waited by the river") -> Pair:
-    """An article and its summary."""
     return Pair("p", tokenize(summary), tokenize(passage))
 
 
 def list_reasons(tokens: pl.DataFrame) -> dict[str, str | None]:
-    """Reasons by word."""
     return dict(tokens.select("word", "reason").iter_rows())
 
 
 ABSTRACT = work.build_imperceptibility_rule(dict.fromkeys(TAGS, 0.1))
 
 
-def test_a_list_of_ratings_is_read_by_lemma() -> None:
-    """Of a list the lemma's score counts, and the form's where the list lacks the lemma."""
-    scores = {"hope": 0.1, "hopes": 0.9, "grew": 0.2, "old": 0.8}
-    summary = make_pair("Hopes grew old")
-    by_form, by_lemma = (
-        work.judge_tokens(summary, work.build_imperceptibility_rule(scores, by_lemma=is_lemma), ())
-        for is_lemma in (False, True)
-    )
-    assert list_reasons(by_form)["Hopes"] == "concrete"
-    assert list_reasons(by_lemma) == {"Hopes": None, "grew": None, "old": "concrete"}
-
-
 def test_imperceptible_words() -> None:
-    """Content words strictly under the threshold are targets (REC-07); names, unscored and concrete words are not."""
+    """Content words strictly under the threshold are targets (REC-07); names, unscored and concrete words are not.
+
+    Of a list of ratings the lemma's score counts, and the form's where the list lacks the lemma.
+    """
     scores = {"hope": 0.2, "grew": 0.35, "slowly": 0.3499, "bridge": 0.9, "anna": 0.1}
     pair = make_pair("Anna grew old slowly. Hope bridge")
     tokens = work.judge_tokens(pair, work.build_imperceptibility_rule(scores), ())
@@ -70,6 +59,9 @@ def test_imperceptible_words() -> None:
         "Anna": "not_content", "grew": "concrete", "old": "no_score", "slowly": None, "Hope": None, "bridge": "concrete"
     }  # fmt: skip
     assert tokens.filter(word="grew")["score"].item() == 0.35
+    by_lemma = work.build_imperceptibility_rule({"hope": 0.1, "hopes": 0.9, "grew": 0.2, "old": 0.8}, by_lemma=True)
+    tokens = work.judge_tokens(make_pair("Hopes grew old"), by_lemma, ())
+    assert list_reasons(tokens) == {"Hopes": None, "grew": None, "old": "concrete"}
 
 
 def test_nonspecific_words() -> None:
@@ -90,9 +82,19 @@ def test_nonspecific_words() -> None:
 
 
 def test_words_of_the_passage_and_of_the_question() -> None:
-    """A word goes if any form of its lemma is in the passage (REC-11), or once more in the summary."""
-    filters = (work.flag_in_passage, work.flag_in_question)
+    """A word goes if any form of its lemma is in the passage (REC-11), or once more in the summary.
+
+    A filter gets only the words that those before it left.
+    """
+    calls: list[list[str]] = []
+
+    def last(_: Pair, tokens: Sequence[Token]) -> list[str | None]:
+        calls.append([token.text for token in tokens])
+        return [None] * len(tokens)
+
+    filters = (work.flag_in_passage, work.flag_in_question, last)
     tokens = work.judge_tokens(make_pair("Hope grew slowly. Hopes old", "It has grown"), ABSTRACT, filters)
+    assert calls == [["slowly", "old"]]
     assert list_reasons(tokens) == {
         "Hope": "in_question", "grew": "in_passage", "slowly": None, "Hopes": "in_question", "old": None
     }  # fmt: skip
@@ -141,35 +143,6 @@ def test_states_are_those_of_the_own_sentence() -> None:
     reasons = work.build_context_filter(states)(pair, [*pair.summary[0], pair.summary[1][0]])
     assert reasons == ["similar_in_context", None, "similar_in_context"]
     assert embedded == [["hope", "old"], ["bridge"], ["river"]]
-
-
-def test_a_pair_is_embedded_once_for_both_subtasks() -> None:
-    """With two rules for one pair after another, a filter embeds each pair once."""
-    sentence_counts: list[int] = []
-
-    def states(sentences: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        sentence_counts.append(len(sentences))
-        return [np.eye(128)[[ord(word[0]) for word in sentence]] for sentence in sentences]
-
-    filter_ = work.build_context_filter(states)
-    rules = [work.build_imperceptibility_rule(dict.fromkeys(TAGS, score)) for score in (0.1, 0.2)]
-    pairs = [make_pair("hope grew", "he got"), make_pair("hope grew", "a. b"), make_pair("anna", "river")]
-    reasons = [work.judge_tokens(pair, rule, (filter_,))["reason"].to_list() for pair in pairs for rule in rules]
-    assert sentence_counts == [2, 3]  # of the third no token is left
-    assert reasons[:4] == [["similar_in_context"] * 2] * 2 + [[None, None]] * 2
-
-
-def test_a_filter_sees_what_is_left() -> None:
-    """A filter gets only the words that those before it left, and the first reason stands."""
-    calls: list[list[str]] = []
-
-    def last(_: Pair, tokens: Sequence[Token]) -> list[str | None]:
-        calls.append([token.text for token in tokens])
-        return ["last"] * len(tokens)
-
-    tokens = work.judge_tokens(make_pair("hope grew slowly", "grown"), ABSTRACT, (work.flag_in_passage, last))
-    assert calls == [["hope", "slowly"]]
-    assert list_reasons(tokens) == {"hope": "last", "grew": "in_passage", "slowly": "last"}
 
 
 @given(st.lists(st.sampled_from([*TAGS, "and", "of"]), max_size=12), st.lists(st.sampled_from([*TAGS]), max_size=8))

@@ -23,11 +23,7 @@ def test_the_worked_example_of_table_7(tmp_path: Path) -> None:
     ]
     assert data_set.sentences["prompt"].to_list() == ["dialogue_en"] * 2
     assert reasons(data_set) == [("blank_text", f"{path.name}:2")]
-
-
-def test_implicatures_of_tasksource(tmp_path: Path) -> None:
-    """The second published layout has other names for the same columns."""
-    path = table(tmp_path / "implicatures.csv", ("context", "response", "correct_implicature"), ("Late?", "Dark.", "Y"))
+    path = table(tmp_path / "b" / "implicatures.csv", ("context", "response"), ("Late?", "Dark."))  # as of tasksource
     assert labels(read("implicatures", path.parent)) == [("- Late? - Dark.", "implicit", None)]
 
 

@@ -78,15 +78,12 @@ def test_snarks(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("example", "message"),
     [
-        ("{", "broken JSON"),
         ("[]", "expected a JSON object"),
-        ("{}", "field 'examples' should be a list"),
         ('{"examples": []}', "field 'examples' should be a list"),
         ('{"examples": [1]}', "example 1: expected an object"),
         (json.dumps({"examples": [BIG, {**BIG, "input": "one"}]}), "example 2: field 'input'"),
         (json.dumps({"examples": [{**BIG, "target_scores": {"(a)": 1, "(b)": 1}}]}), "example 1: expected one answer"),
         (json.dumps({"examples": [{**BIG, "target_scores": [1, 0]}]}), "example 1: expected one answer"),
-        (json.dumps({"examples": [{"input": BIG["input"], "target": "(C)"}]}), "example 1: expected one answer"),
         (json.dumps({"examples": [{"input": BIG["input"], "target": ["(A)"]}]}), "example 1: expected one answer"),
     ],
 )

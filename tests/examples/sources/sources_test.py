@@ -28,7 +28,12 @@ LABELS = ("implicit", "explicit", "neither")
 
 
 def test_the_thirteen_of_table_6() -> None:
-    """Their pairs add up to the paper's total, and models wrote 33,862 and 1,496 of them (IMP-12, IMP-15)."""
+    """Their pairs add up to the paper's total, and models wrote 33,862 and 1,496 of them (IMP-12, IMP-15).
+
+    A name that is not among them is refused with those that are.
+    """
+    with pytest.raises(BadInput, match=r"no source 'reddit'; expected one of toxigen, .*, pdtb, davidson$"):
+        read("reddit", Path("any"))
     assert len(SOURCES) == 13
     assert sum(source.table6 for source in SOURCES.values()) == 56_290
     counts = Counter()
@@ -37,14 +42,6 @@ def test_the_thirteen_of_table_6() -> None:
     assert counts == {"labels": 20_932, "gpt-3.5-turbo-0125": 33_862, "gpt-4o": 1_496}
     prompts = {source.prompt for source in SOURCES.values()} - {None}
     assert prompts == {"hate_en", "dialogue_en", "review_en", "irony_en", "sarcasm_en"}
-
-
-def test_another_name(tmp_path: Path) -> None:
-    """A name that is not among them is refused with those that are."""
-    with pytest.raises(
-        BadInput, match=r"no source 'reddit'; expected one of toxigen, latent_hatred, .*, pdtb, davidson$"
-    ):
-        read("reddit", tmp_path)
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -75,38 +72,18 @@ def test_own_sentences_and_their_defaults(tmp_path: Path) -> None:
     assert reasons(data_set) == [("blank_text", "mine.jsonl:5"), ("same_text", "mine.jsonl:6")]
 
 
-def test_own_formats_give_the_same(tmp_path: Path) -> None:
-    """csv, tsv, jsonl and parquet with the same rows give the same sentences."""
-    header, rows = ("text", "Explicit"), [('Say "tea",\nplease.', "Make tea."), ("Brr.", "")]
-    pl.DataFrame(rows, schema=header, orient="row").write_parquet(tmp_path / "a.parquet")
-    paths = [
-        table(tmp_path / "a.csv", header, *rows),
-        table(tmp_path / "a.tsv", header, *rows, tabs=True),
-        jsonl(tmp_path / "a.jsonl", *(dict(zip(header, row, strict=True)) for row in rows)),
-        tmp_path / "a.parquet",
-    ]
-    expected = [('Say "tea", please.', "implicit", "Make tea."), ("Brr.", "implicit", None)]
-    assert [labels(read_own(path)) for path in paths] == [expected] * 4
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("a.csv", "words\nHello.\n", r"a\.csv: expected the column 'text'; found 'words'"),
         ("a.csv", "text,text\na,b\n", r"line 1: the column 'text' is repeated"),
-        (
-            "a.csv",
-            'text,label\n"Two\nlines.",implicit\nHello.\n',
-            "line 4: expected 2 fields as in the first row, found",
-        ),
+        ("a.csv", 'text,label\n"Two\nlines.",implicit\nHello.\n', "line 4: expected 2 fields as in the first row"),
         ("a.csv", 'text\n"Hello.\n', "line 2: unexpected end of data"),
         ("a.csv", "text\n", "the file holds no rows"),
-        ("a.csv", "", "the file holds no rows"),
         ("a.csv", "text,label\nHello.,rude\n", "line 2: field 'label' should be one of implicit, explicit, neither"),
         ("a.csv", "text,lang\nHello.,English\n", "line 2: field 'lang' should be two or three small letters"),
         ("a.csv", "text,item_id\nHello.,1\nYou.,1\n", "line 3: field 'item_id' should be one that no other row has"),
         ("a.jsonl", '{"text": "Hello."}\n\n{"text": }\n', "line 3: broken JSON"),
-        ("a.jsonl", '["Hello."]\n', "line 1: expected a JSON object"),
         ("a.jsonl", '{"text": "Hello."}\n{"words": "Hello."}\n', "line 2: expected the column 'text'"),
         ("a.jsonl", '{"text": ["Hello."]}\n', "line 1: field 'text' should be text or a number"),
         ("a.parquet", "text", "not a parquet file"),
@@ -121,7 +98,9 @@ def test_bad_files_are_named(tmp_path: Path, name: str, content: str, message: s
 
 
 def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
-    """An undecodable byte is named with the line before it."""
+    """An undecodable byte is named with the line before it; tabs part the fields of tsv."""
+    tabs = table(tmp_path / "a.tsv", ("text", "Explicit"), ('Say "tea",\nplease.', "Make tea."), tabs=True)
+    assert labels(read_own(tabs)) == [('Say "tea", please.', "implicit", "Make tea.")]
     path = tmp_path / "a.csv"
     path.write_bytes(b"text\nHello.\n\xff\n")
     with pytest.raises(BadInput, match=r"a\.csv, line \d: byte 0xff is not UTF-8"):

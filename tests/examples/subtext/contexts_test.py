@@ -19,21 +19,19 @@ from pipeline.examples.subtext.contexts import (
     split_by_topic,
 )
 from pipeline.tables import AnnotatedComments
-
-
-def save(folder: Path, name: str, text: str) -> Path:
-    """Write a file; return its path."""
-    (folder / name).write_text(text, encoding="utf-8")
-    return folder / name
+from tests.examples.sources import writing
 
 
 def test_own_rows_as_csv(tmp_path: Path) -> None:
-    """Text, context and label; topic and split where given; else the context is the topic (CSD-02)."""
-    path = save(
-        tmp_path, "mine.csv",
+    """Text, context and label; topic and split where given; else the context is the topic (CSD-02).
+
+    In JSON labels may be numbers, whole or as spreadsheets make them, or true and false; without split there is none.
+    """
+    path = writing.text(
+        tmp_path / "mine.csv",
         "Text,label,context,split,topic\n真准时,True,他又迟到了,dev,迟到\n  今天\t很好 ,false,,train,\n"
         "好,ironic,散步,test,\n",
-    )  # fmt: skip
+    )
     rows = read_own(path)
     assert rows.columns == list(COLUMNS)
     assert rows.rows() == [
@@ -41,23 +39,17 @@ def test_own_rows_as_csv(tmp_path: Path) -> None:
         ("mine.csv:2", "今天 很好", "", "0", "", "train"),
         ("mine.csv:3", "好", "散步", "ironic", "散步", "test"),
     ]
-
-
-def test_own_rows_as_json_lines(tmp_path: Path) -> None:
-    """Labels may be numbers, whole or as spreadsheets make them, or true and false; without split there is none."""
-    lines = ['{"text": "好", "context": "雨", "label": 1}', '{"text": "嗯", "context": "雨", "label": 0.0}',
-             '{"text": "哦", "context": "雪", "label": true}']  # fmt: skip
-    assert read_own(save(tmp_path, "mine.jsonl", "\n".join(lines))).rows() == [
-        ("mine.jsonl:1", "好", "雨", "1", "雨", None),
-        ("mine.jsonl:2", "嗯", "雨", "0", "雨", None),
-        ("mine.jsonl:3", "哦", "雪", "1", "雪", None),
+    lines = [json.dumps({"text": f"好{label}", "context": "雨", "label": label}) for label in (1, 0.0, True)]
+    rows = read_own(writing.text(tmp_path / "mine.jsonl", "\n".join(lines)))
+    assert rows.select("item_id", "label", "topic", "split").rows() == [
+        (f"mine.jsonl:{n}", label, "雨", None) for n, label in enumerate("101", 1)
     ]
 
 
 def test_what_is_left_out(tmp_path: Path) -> None:
     """No text, no label, or the same again in the same context is left out and counted; another label is kept."""
     left_out.clear()
-    path = save(tmp_path, "a.csv", "text,context,label\n,雨,1\n好,雨,\n好,雨,1\n好 ,雨,1\n好,雨,0\n好,晴,1\n")
+    path = writing.text(tmp_path / "a.csv", "text,context,label\n,雨,1\n好,雨,\n好,雨,1\n好 ,雨,1\n好,雨,0\n好,晴,1\n")
     assert read_own(path)["item_id"].to_list() == ["a.csv:3", "a.csv:5", "a.csv:6"]
     reasons = [(row.reason, row.row_count) for row in left_out.list_rows()]
     assert reasons == [("blank_text", 1), ("no_label", 1), ("repeated_row", 1)]
@@ -76,7 +68,7 @@ def test_what_is_left_out(tmp_path: Path) -> None:
 def test_own_rows_that_cannot_be_read(tmp_path: Path, name: str, text: str, message: str) -> None:
     """BadInput names file, line and field."""
     with pytest.raises(BadInput, match=message):
-        read_own(save(tmp_path, name, text))
+        read_own(writing.text(tmp_path / name, text))
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
@@ -93,7 +85,6 @@ def test_published(tmp_path: Path, ending: str) -> None:
 
 
 def entry(text: str, topic: str, label: str) -> dict[str, str]:
-    """An entry of ToSarcasm."""
     return {"text": text, "topic": topic, "label": label}
 
 
@@ -101,7 +92,7 @@ def test_tosarcasm(tmp_path: Path) -> None:
     """The topic is the context; train, dev and test are the parts."""
     for name in ("train", "dev", "test"):
         entries = [entry(f"{name}真行", "他迟到了", "1"), entry("不错", f"{name}下雨了", "0")]
-        save(tmp_path, f"{name}.json", json.dumps(entries, ensure_ascii=False, indent=1))
+        writing.text(tmp_path / f"{name}.json", json.dumps(entries, ensure_ascii=False, indent=1))
     rows = read_tosarcasm(tmp_path)
     assert rows.height == 6
     assert rows.row(0) == ("dev.json:1", "dev真行", "他迟到了", "1", "他迟到了", "validation")
@@ -120,14 +111,14 @@ def test_tosarcasm(tmp_path: Path) -> None:
 def test_tosarcasm_that_cannot_be_read(tmp_path: Path, text: str, message: str) -> None:
     """BadInput names file, entry and field."""
     with pytest.raises(BadInput, match=rf"train\.json.*{message}"):
-        read_tosarcasm(save(tmp_path, "train.json", text))
+        read_tosarcasm(writing.text(tmp_path / "train.json", text))
     with pytest.raises(BadInput, match="the folder holds no dev"):
         read_tosarcasm(tmp_path)
 
 
 def test_cold(tmp_path: Path) -> None:
     """A column without a name is passed over; dev.csv holds the training part as well, as the split column says."""
-    save(tmp_path, "dev.csv", "\ufeff,split,topic,label,TEXT\n1,train,region,0,都挺好\n2,dev,race,1,真讨厌\n")
+    writing.text(tmp_path / "dev.csv", "\ufeff,split,topic,label,TEXT\n1,train,region,0,都挺好\n2,dev,race,1,真讨厌\n")
     assert read_cold(tmp_path).select("text", "context", "label", "split").rows() == [
         ("都挺好", "region", "0", "train"),
         ("真讨厌", "race", "1", "validation"),

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.examples.subtext import recovery
+from tests.examples.sources.writing import jsonl
 
 CHOICE = {"text": "好一个准时。", "options": ["他迟到了", "他很准时", "他没来"], "answer": 0}
 THREAD: dict[str, Any] = {
@@ -18,22 +19,17 @@ THREAD: dict[str, Any] = {
 }  # fmt: skip
 
 
-def lines(path: Path, *entries: object) -> Path:
-    """A file with a line for each entry."""
-    texts = (e if isinstance(e, str) else json.dumps(e, ensure_ascii=False) for e in entries)
-    path.write_text("\n".join(texts), encoding="utf-8")
-    return path
-
-
 def bench(folder: Path, *entries: object) -> Path:
-    """A folder with the published file."""
-    lines(folder / "CN-SarcasmBench.json", json.dumps(entries, ensure_ascii=False, indent=1))
+    jsonl(folder / "CN-SarcasmBench.json", json.dumps(entries, ensure_ascii=False, indent=1))
     return folder
 
 
 def test_references_of_a_comment_stay_together(tmp_path: Path) -> None:
-    """Rows of one text and context are one item with distinct references; another context makes another item."""
-    path = lines(
+    """Rows of one text and context are one item with distinct references; another context makes another item.
+
+    Csv is read the same, with or without the columns that may be absent.
+    """
+    path = jsonl(
         tmp_path / "notes.jsonl",
         {"text": "真准时", "context": "他又迟到", "plain": "他不准时", "meaning": "他总是迟到"},
         {"text": "真准时 ", "context": "他又迟到", "meaning": "别再等他了", "rater": "r2"},
@@ -45,11 +41,7 @@ def test_references_of_a_comment_stay_together(tmp_path: Path) -> None:
         ("notes.jsonl:1", "真准时", "他又迟到", ["他不准时"], ["他总是迟到", "别再等他了"]),
         ("notes.jsonl:4", "真准时", None, [], ["他很准时"]),
     ]
-
-
-def test_references_of_a_spreadsheet(tmp_path: Path) -> None:
-    """Csv is read the same, with or without the columns that may be absent."""
-    path = lines(tmp_path / "notes.csv", "text,meaning", '"好, 很好",不好')
+    path = jsonl(tmp_path / "notes.csv", "text,meaning", '"好, 很好",不好')
     assert recovery.read(path).rows() == [("notes.csv:1", "好, 很好", None, [], ["不好"])]
 
 
@@ -66,12 +58,12 @@ def test_references_of_a_spreadsheet(tmp_path: Path) -> None:
 def test_a_bad_reference_is_named(tmp_path: Path, name: str, entries: list[object], message: str) -> None:
     """File, line and field are named of what is no reference."""
     with pytest.raises(BadInput, match=message):
-        recovery.read(lines(tmp_path / name, *entries))
+        recovery.read(jsonl(tmp_path / name, *entries))
 
 
 def test_choices_have_one_answer_or_several(tmp_path: Path) -> None:
     """A place or a list of places comes out as a list in order; context and question may be absent."""
-    path = lines(tmp_path / "c.jsonl", CHOICE, CHOICE | {"answer": [2, 0], "context": "九点了", "question": "他呢？"})
+    path = jsonl(tmp_path / "c.jsonl", CHOICE, CHOICE | {"answer": [2, 0], "context": "九点了", "question": "他呢？"})
     assert recovery.read_choices(path).rows() == [
         ("c.jsonl:1", CHOICE["text"], None, None, CHOICE["options"], [0]),
         ("c.jsonl:2", CHOICE["text"], "九点了", "他呢？", CHOICE["options"], [0, 2]),
@@ -84,8 +76,6 @@ def test_choices_have_one_answer_or_several(tmp_path: Path) -> None:
         ({"text": " "}, "field 'text' should be a text"),
         ({"context": 3}, "field 'context' should be a text"),
         ({"options": "他"}, "field 'options' should be a list of texts"),
-        ({"options": ["他", ""]}, "field 'options' should be a list of texts"),
-        ({"options": ["他"]}, "at least two texts, all different"),
         ({"options": ["他", "他"]}, "at least two texts, all different"),
         ({"answer": 3}, "index of the right option, from 0 to 2, or a list of such, found"),
         ({"answer": True}, "from 0 to 2"),
@@ -99,7 +89,7 @@ def test_choices_have_one_answer_or_several(tmp_path: Path) -> None:
 def test_a_bad_choice_is_named(tmp_path: Path, change: dict[str, object], message: str) -> None:
     """File, line and field are named of what is no choice."""
     with pytest.raises(BadInput, match=f"c.jsonl, line 2: .*{message}"):
-        recovery.read_choices(lines(tmp_path / "c.jsonl", CHOICE, CHOICE | change))
+        recovery.read_choices(jsonl(tmp_path / "c.jsonl", CHOICE, CHOICE | change))
 
 
 def test_the_last_comment_is_the_sarcastic_one(tmp_path: Path) -> None:
@@ -120,15 +110,12 @@ def test_the_last_comment_is_the_sarcastic_one(tmp_path: Path) -> None:
     [
         ("好", "expected an object, found '好'"),
         (THREAD | {"comments": []}, "field 'comments' should be a list of texts"),
-        (THREAD | {"comments": ["好", " "]}, "field 'comments' should be a list of texts"),
-        (THREAD | {"comments": "好"}, "field 'comments' should be a list of texts"),
         (THREAD | {"id": "8"}, "field 'id' should be a whole number, found '8'"),
         (THREAD | {"explanation": None}, "field 'explanation' should be a text"),
         (THREAD | {"D": ""}, "field 'D' should be a text"),
         (THREAD | {"D": "公交太慢"}, "field 'options' should be at least two texts, all different"),
         (THREAD | {"Answer": ""}, "field 'Answer' should be letters of ABCD"),
         (THREAD | {"Answer": "E"}, "field 'Answer' should be letters of ABCD"),
-        (THREAD | {"Answer": ["A"]}, "field 'Answer' should be letters of ABCD"),
         (THREAD | {"Answer": "AA"}, "field 'answer' should be the index"),
     ],
 )
@@ -145,10 +132,10 @@ def test_no_list_no_file_or_an_id_twice(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="field 'id' should differ between items; 7 is repeated"):
         recovery.read_sarcasm_bench(bench(tmp_path, THREAD, THREAD))
     with pytest.raises(BadInput, match="holds no choices"):
-        recovery.read_choices(lines(tmp_path / "c.jsonl", ""))
+        recovery.read_choices(jsonl(tmp_path / "c.jsonl", ""))
     for text, message in (("{}", "expected a list of items"), ("[]", "expected a list of items"), ("[", "broken JSON")):
         with pytest.raises(BadInput, match=message):
-            recovery.read_sarcasm_bench(lines(tmp_path / "other.json", text))
+            recovery.read_sarcasm_bench(jsonl(tmp_path / "other.json", text))
 
 
 def test_shuffling_keeps_what_is_right() -> None:

@@ -16,13 +16,11 @@ texts = st.lists(st.lists(st.sampled_from([*WORDS, "?"]), max_size=7), min_size=
 
 
 def make_network() -> Relevance:
-    """Make a small network of seeded weights."""
     torch.manual_seed(1)
     return Relevance(len(WORDS), SHAPE).eval()
 
 
 def make_series(lists: list[list[str]]) -> pl.Series:
-    """Make texts for `number_words`."""
     return pl.Series(lists, dtype=pl.List(pl.String))
 
 
@@ -41,7 +39,7 @@ def pool(model: Relevance, text: list[str]) -> Tensor:
     return torch.cat(maxima).relu()
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(texts, texts)
 def test_scores_are_the_equation(articles: list[list[str]], comments: list[list[str]]) -> None:
     """conv(x, c) = (M v(x) + u) · v(c) + b of one pair at a time, whatever it was padded and batched with (C.2)."""

@@ -43,16 +43,12 @@ ARCHITECTURES = [
     Architecture("distilbert", False, _DISTIL),
     Architecture("deberta-v2", False, {"legacy": False, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]}),
     Architecture("deberta-v2", True, {"legacy": True, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]}),
-    Architecture("deberta", True, {"relative_attention": True, "pos_att_type": ["p2c", "c2p"]}),
-    Architecture("ernie", True, {"use_task_id": True}),
-    Architecture("roformer", True),
     Architecture("electra", True, {"embedding_size": 16}),
     Architecture("albert", True, {"embedding_size": 16}),
     Architecture("xlm-roberta", True, _PLACES),
     Architecture(
         "modernbert", True, {"pad_token_id": 0, "cls_token_id": 2, "sep_token_id": 3, "global_rope_theta": 9.0}
     ),
-    Architecture("mpnet", True, _PLACES),
     Architecture("fnet", True),
     Architecture("bart", True, _BART),
     Architecture("xlm", False, {"emb_dim": WIDTH, "n_layers": 2, "n_heads": 2, "embed_init_std": 0.5}),

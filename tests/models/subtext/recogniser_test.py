@@ -30,7 +30,6 @@ def batch() -> Batch:
 
 
 def model(classes: int = 2, **changes: Any) -> Subtext:
-    """A small one, its weights drawn under a seed."""
     torch.manual_seed(1)
     return Subtext(D, classes, Shape(hidden=6, meaning=5, **changes)).eval()
 
@@ -75,12 +74,13 @@ def test_padding_does_not_count(batch: Batch, pooling: str, is_bidirectional: bo
 
 def test_what_the_model_says_changes_with_the_context(batch: Batch) -> None:
     """The same sentence has other logits in another context (CSD-01), and the same ones in the same."""
-    recogniser = model()
+    recogniser = model(dropout=0.5)
     vectors, lengths = batch.context
     expected = recogniser(batch.sentence, batch.context)
     turned = recogniser(batch.sentence, (vectors + 1, lengths))
     assert ((turned - expected).abs() > 1e-4).all()
     assert torch.equal(recogniser(batch.sentence, batch.context), expected)
+    assert not torch.equal(recogniser.train()(batch.sentence, batch.context), expected)  # half is dropped out
 
 
 @pytest.mark.parametrize(("comparison", "is_additive"), [("linear", True), ("product", False)])
@@ -96,14 +96,6 @@ def test_context_and_sentence_add_up_in_algorithm_1(batch: Batch, comparison: st
     first_context, second_context = ((batch.context[0][i : i + 1], batch.context[1][i : i + 1]) for i in (0, 1))
     apart = [recogniser(first, context) - recogniser(second, context) for context in (first_context, second_context)]
     assert torch.allclose(*apart, atol=1e-6) == is_additive
-
-
-def test_dropout_only_while_learning(batch: Batch) -> None:
-    """While training half of the features are left out at random; afterwards none."""
-    recogniser = model(dropout=0.5)
-    assert torch.equal(recogniser(batch.sentence, batch.context), recogniser(batch.sentence, batch.context))
-    recogniser.train()
-    assert not torch.equal(recogniser(batch.sentence, batch.context), recogniser(batch.sentence, batch.context))
 
 
 def test_attention_by_hand(batch: Batch) -> None:

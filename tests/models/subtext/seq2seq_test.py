@@ -55,15 +55,10 @@ def test_a_comment_holds_no_marks_of_ours(model: Seq2Seq) -> None:
     assert model.tokenizer.pad_token_id not in ids
 
 
-def test_comment_then_context(model: Seq2Seq) -> None:
-    """The comment comes first, then its context: the same comment in two contexts is read differently (CSD-01)."""
-    assert read(model, "看月亮", "公交") == "看月亮</s>公交</s>"
-    assert read(model, "看月亮", None) == read(model, "看月亮", "") == "看月亮</s></s>"
-
-
 @pytest.mark.parametrize(
     ("text", "longest", "keep", "expected"),
     [
+        ("看月亮", 99, "end", "看月亮</s>公交等了一小</s>"),
         # what stands nearest to the comment is read, and the comment whole
         ("看月亮", 9, "end", "看月亮</s>等了一小</s>"),
         ("看月亮", 6, "end", "看月亮</s>小</s>"),
@@ -77,8 +72,9 @@ def test_comment_then_context(model: Seq2Seq) -> None:
     ],
 )
 def test_what_is_read_of_long_texts(model: Seq2Seq, text: str, longest: int, keep: seq2seq.Keep, expected: str) -> None:
-    """The end or the start of a long context is read, as asked for."""
+    """The comment comes first, then its context (CSD-01), of a long one the end or the start, as asked for."""
     assert read(model, text, "公交等了一小", longest, keep) == expected
+    assert read(model, "看月亮", None) == read(model, "看月亮", "") == "看月亮</s></s>"
 
 
 def test_the_same_seed_gives_the_same_model(model: Seq2Seq) -> None:
@@ -93,19 +89,6 @@ def test_the_same_seed_gives_the_same_model(model: Seq2Seq) -> None:
     assert not all(torch.equal(value, weights[2][name]) for name, value in weights[0].items())
     assert model.revision == same.revision != other.revision
     assert seq2seq.make_model([*TEXTS, "新"], width=32, layers=1).revision != model.revision
-
-
-def test_generation_is_without_chance(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beam search gives the same texts again, one a comment, no longer than asked for and without unknown tokens."""
-    texts, contexts = ["看月亮", "养生", "魑魅"], ["公交", None, ""]
-    monkeypatch.setattr(seq2seq, "BATCH", 2)
-    meanings = seq2seq.generate(model, texts, contexts, beams=3, max_tokens=7)
-    torch.manual_seed(1)
-    assert meanings == seq2seq.generate(model, texts, contexts, beams=3, max_tokens=7)
-    assert len(meanings) == 3
-    assert all(len(text) <= 7 for text in meanings)
-    assert "<unk>" not in "".join(meanings)
-    assert seq2seq.generate(model, [], []) == []
 
 
 COMMENTS = ["看月亮", "养生", "魑魅", "公交等了一小时"], ["公交", None, "", "又陪老板看月亮"]
@@ -154,7 +137,7 @@ def test_log_probabilities_are_the_models(model: Seq2Seq, kind: str, beams: int)
 
 
 def test_samples_depend_on_their_seed_alone(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same seed gives the same texts in batches of any size."""
+    """The same seed gives the same texts in batches of any size; beam search has no chance, nor unknown tokens."""
     seq2seq_model = sharpen(model)
 
     def sample(seed: int = 42) -> list[list[str]]:
@@ -168,7 +151,11 @@ def test_samples_depend_on_their_seed_alone(model: Seq2Seq, monkeypatch: pytest.
     for batch in (1, 3):
         monkeypatch.setattr(seq2seq, "BATCH", batch)
         assert sample() == texts
-    assert seq2seq.generate_candidates(seq2seq_model, [], [], Decoding()) == []
+    assert seq2seq.generate_candidates(seq2seq_model, [], [], Decoding()) == seq2seq.generate(model, [], []) == []
+    meanings = seq2seq.generate(model, *COMMENTS, beams=3, max_tokens=7)
+    torch.manual_seed(1)
+    assert meanings == seq2seq.generate(model, *COMMENTS, beams=3, max_tokens=7)
+    assert all(len(text) <= 7 and "<unk>" not in text for text in meanings)
 
 
 def test_a_saved_model_is_loaded_as_any_other(model: Seq2Seq, tmp_path: Path) -> None:
@@ -183,12 +170,5 @@ def test_a_saved_model_is_loaded_as_any_other(model: Seq2Seq, tmp_path: Path) ->
     arguments = (["看月亮", "养生"], ["公交</s>", None], 2, 9)
     assert seq2seq.generate(loaded, *arguments) == seq2seq.generate(model, *arguments)
     assert len(loaded.tokenizer("老</s>板")["input_ids"]) == 7
-
-
-def test_what_is_there_is_not_overwritten(model: Seq2Seq, tmp_path: Path) -> None:
-    """A folder that holds something, or a file in its place, is bad input and stays."""
-    (tmp_path / "mine.txt").write_text("mine")
-    for place in (tmp_path, tmp_path / "mine.txt"):
-        with pytest.raises(BadInput, match="is there already"):
-            seq2seq.save(model, place, {})
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    with pytest.raises(BadInput, match="is there already"):
+        seq2seq.save(model, folder, {})

@@ -1,7 +1,7 @@
 """The commenters that retrieve: whose comments are candidates, their chances, and that a folder alone comments."""
 
+import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import pytest
 from pipeline.errors import BadInput
 from pipeline.models.commenting import similar_articles
 from pipeline.models.commenting.relevance import number_words
-from pipeline.training import registry
 from pipeline.training.commenting import relevance, retrieval
 from pipeline.training.commenting.retrieval import Commenter, comment, fit, load
 from pipeline.training.loop import TrainingResult
@@ -32,14 +31,13 @@ def corpus() -> tuple[pl.DataFrame, pl.DataFrame]:
 
 @pytest.fixture(scope="module")
 def result() -> TrainingResult:
-    """IR-TC of the corpus."""
     return fit(*corpus(), SMALL)
 
 
 @pytest.fixture(scope="module")
 def commenter(result: TrainingResult) -> Commenter:
-    """The same, ready to be asked."""
-    return load(result.tensors, result.config)
+    """The same, ready to be asked, by a configuration that went through JSON."""
+    return load(result.tensors, json.loads(json.dumps(result.config)))
 
 
 def make_articles(split: str = "validation") -> dict[str, Any]:
@@ -60,19 +58,9 @@ def test_comments_are_of_the_articles_topic(commenter: Commenter) -> None:
     assert rows.join(sources, on=["comment_id", "article_id", "text"], how="semi").height == 8
 
 
-def test_a_folder_alone_comments(result: TrainingResult, commenter: Commenter, tmp_path: Path) -> None:
-    """Tensors and JSON in the registry are the whole commenter."""
-    model_id = registry.add(tmp_path, result.tensors, result.config)
-    stored = registry.fetch(tmp_path, model_id)
-    loaded = load(stored.tensors(), stored.config)
-    assert comment(loaded, **make_articles(), best=9).equals(comment(commenter, **make_articles(), best=9))
-    with pytest.raises(BadInput, match="of kind 'reader', not 'retrieval'"):
-        load(result.tensors, result.config | {"kind": "reader"})
-
-
 @pytest.mark.parametrize("k", [1, 3])
 def test_candidates_are_the_comments_of_the_nearest_articles(commenter: Commenter, k: int) -> None:
-    """Their union, each text once, and nothing else; the cosines are those of stage 1 (C.1)."""
+    """Their union, each text once in the nearest article's name, hostile ones as they were written (stage 1, C.1)."""
     rows = comment(commenter, **make_articles(), k=k, best=10_000)
     articles, comments = corpus()
     train = articles.filter(pl.col("split") == "train", pl.col("article_id") != "bare")
@@ -86,6 +74,10 @@ def test_candidates_are_the_comments_of_the_nearest_articles(commenter: Commente
         assert part["rank"].to_list() == list(range(1, len(union) + 1))
         cosines = dict(zip(ids, near.cosines[row].tolist(), strict=True))
         assert part["cosine"].to_list() == pytest.approx([cosines[article_id] for article_id in part["article_id"]])
+    assert HOSTILE in comment(commenter, [["w7a"]], [["w7b"]], best=100)["text"].to_list()
+    article = articles.filter(article_id="a0.1")
+    rows = comment(commenter, *article.select("title", "content"), k=k, best=100).filter(text="so say all")
+    assert rows.select("article_id", "comment_id").rows() == [("a0.1", "a0.1same")]
 
 
 def test_relevance_is_the_softmax_over_the_candidates(result: TrainingResult, commenter: Commenter) -> None:
@@ -108,15 +100,6 @@ def test_relevance_is_the_softmax_over_the_candidates(result: TrainingResult, co
         assert part["relevance"].exp().sum() == pytest.approx(1)
 
 
-def test_a_text_is_found_once_in_the_nearest_articles_name(commenter: Commenter) -> None:
-    """Of a text below three articles the first of the nearest one's comments is named, and it is one candidate."""
-    article = corpus()[0].filter(pl.col("article_id") == "a0.1")
-    texts = (article["title"].to_list(), article["content"].to_list())
-    rows = comment(commenter, *texts, k=3, best=100).filter(pl.col("text") == "so say all")
-    assert rows["article_id"].to_list() == ["a0.1"]
-    assert rows["comment_id"].to_list() == ["a0.1same"]
-
-
 def test_the_batch_decides_nothing(commenter: Commenter, monkeypatch: pytest.MonkeyPatch) -> None:
     """One article at a time, all at once, and candidates in other blocks: the same comments, the same numbers."""
     expected = comment(commenter, **make_articles(), best=5)
@@ -127,13 +110,6 @@ def test_the_batch_decides_nothing(commenter: Commenter, monkeypatch: pytest.Mon
         assert rows["relevance"].to_numpy() == pytest.approx(expected["relevance"].to_numpy(), abs=1e-5)
 
 
-def test_comments_come_back_as_they_were_written(commenter: Commenter) -> None:
-    """Markup, formulas, format fields, controls and emoji are data."""
-    rows = comment(commenter, [["w7a"]], [["w7b"]], k=10, best=100)
-    assert HOSTILE in rows["text"].to_list()
-    assert rows.filter(pl.col("text") == HOSTILE)["comment_id"].to_list() == ["odd"]
-
-
 def test_no_word_in_common_is_no_comment(commenter: Commenter, caplog: pytest.LogCaptureFixture) -> None:
     """Unknown words and an empty article have no row, which is told; words the model does not know do no harm."""
     rows = comment(commenter, [["zyx"], [], ["w3a", "zyx"]], [["zyx"], [], []])
@@ -142,35 +118,20 @@ def test_no_word_in_common_is_no_comment(commenter: Commenter, caplog: pytest.Lo
     assert comment(commenter, [], []).schema == retrieval.RESULT_SCHEMA
 
 
-def test_titles_alone() -> None:
-    """IR-T indexes, searches and reads titles alone, so that contents change nothing (AAC-21)."""
-    training = fit(*corpus(), replace(TINY, reads="title"))
-    assert "it" not in training.config["index_words"]
-    reader = load(training.tensors, training.config)
-    titles = make_articles()["titles"]
-    assert comment(reader, titles, [[]] * 8).equals(comment(reader, titles, [["w0a"]] * 8))
+def test_what_each_stage_reads() -> None:
+    """Words behind those that the relevance model reads still find similar articles; IR-T reads no content (AAC-21).
 
-
-def test_stage_1_reads_all_words() -> None:
-    """What stands behind the words that the relevance model reads still finds similar articles."""
-    training = fit(*corpus(), replace(TINY, content=2))
-    rows = comment(load(training.tensors, training.config), [["zyx"]], [["zyx"] * 50 + ["w5b"]], k=1)
-    assert rows["article_id"].str.starts_with("a5").to_list() == [True]
-
-
-def test_texts_are_stored_once(result: TrainingResult) -> None:
-    """The bank has each training comment's id, each distinct text once, and nothing of other splits."""
-    articles, comments = corpus()
-    train = comments.join(articles.filter(pl.col("split") == "train"), on="article_id", how="semi")
-    assert len(result.tensors["bank.text_of"]) == train.height
-    assert len(result.tensors["bank.text_at"]) - 1 == train["text"].n_unique() < train.height
-    assert len(result.tensors["bank.text"]) == sum(len(text.encode()) for text in train["text"].unique())
-
-
-def test_comments_need_id_and_text() -> None:
-    """A comment without a text or an id cannot be given back."""
+    A comment without an id cannot be given back.
+    """
     articles, comments = corpus()
     with pytest.raises(BadInput, match="no column comment_id"):
         fit(articles, comments.drop("comment_id"), TINY)
-    with pytest.raises(BadInput, match="field 'text' is null in"):
-        fit(articles, comments.with_columns(text=pl.lit(None, pl.String)), TINY)
+    with pytest.raises(BadInput, match="of kind 'reader', not 'retrieval'"):
+        load({}, {"kind": "reader"})
+    training = fit(*corpus(), replace(TINY, content=2))
+    rows = comment(load(training.tensors, training.config), [["zyx"]], [["zyx"] * 50 + ["w5b"]], k=1)
+    assert rows["article_id"].str.starts_with("a5").to_list() == [True]
+    training = fit(articles, comments, replace(TINY, reads="title"))
+    assert "it" not in training.config["index_words"]
+    reader, titles = load(training.tensors, training.config), make_articles()["titles"]
+    assert comment(reader, titles, [[]] * 8).equals(comment(reader, titles, [["w0a"]] * 8))

@@ -3,7 +3,6 @@
 import polars as pl
 import torch
 
-from pipeline.examples.splits import NAMES
 from pipeline.training.impscore.corpus import SIDES, make_corpus
 
 
@@ -14,14 +13,6 @@ def test_triples_point_at_their_texts(pairs: pl.DataFrame, groups: pl.DataFrame)
     assert {*corpus.texts} == {t for side in SIDES for t in pairs[side]} | {*groups["text"]}
     assert [tuple(corpus.texts[i] for i in row) for row in corpus.triples.tolist()] == pairs.select(SIDES).rows()
     assert [corpus.texts[i] for i in corpus.graded.tolist()] == groups["text"].to_list()
-
-
-def test_parts_of_pairs(pairs: pl.DataFrame) -> None:
-    """The splits part the triples: 24, 4 and 4, and a split without pairs is empty."""
-    corpus = make_corpus(pairs)
-    assert [tuple(corpus.select_triples(split).shape) for split in NAMES] == [(24, 3), (4, 3), (4, 3)]
-    assert corpus.select_triples("none").shape == (0, 3)
-    assert corpus.select_groups("train") == []
 
 
 def test_groups_run_from_explicit_to_implicit(pairs: pl.DataFrame, groups: pl.DataFrame) -> None:

@@ -14,7 +14,7 @@ import torch
 from pipeline.examples.splits import SPLIT_OF
 from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.models.encoder import Encoder
-from pipeline.models.impscore import DESIGNS, Design, ImpScore, Meaning
+from pipeline.models.impscore import ImpScore, Meaning
 from pipeline.training.impscore import fit as impscore
 from pipeline.training.impscore.corpus import Corpus, make_corpus
 from pipeline.training.impscore.embedding import Frozen, Tuned
@@ -28,13 +28,11 @@ SMALL = Recipe(batch=10)
 
 @pytest.fixture(scope="module")
 def corpus(pairs: pl.DataFrame) -> Corpus:
-    """The pairs with their three parts."""
     return make_corpus(pairs)
 
 
 @pytest.fixture(scope="module")
 def train_corpus(pairs: pl.DataFrame) -> Corpus:
-    """The pairs, all to train on."""
     return make_corpus(pairs.with_columns(split=pl.lit("train")))
 
 
@@ -46,12 +44,10 @@ def group_corpus(pairs: pl.DataFrame, groups: pl.DataFrame) -> Corpus:
 
 @pytest.fixture(scope="module")
 def result(corpus: Corpus, frozen: Embed) -> TrainingResult:
-    """What 30 epochs in batches of 10 come to."""
     return fit(corpus, frozen(corpus), SMALL)
 
 
 def train(corpus: Corpus, frozen: Embed, recipe: Recipe) -> tuple[TrainingResult, Meaning]:
-    """A fitted model, and its meanings of all texts."""
     embedding = frozen(corpus)
     result = fit(corpus, embedding, recipe)
     return result, impscore.compute_meanings(torch.arange(len(corpus.texts)), result.model, embedding)
@@ -72,19 +68,9 @@ def test_profile_paper() -> None:
 def test_profile_official() -> None:
     """The released code differs by weight decay 1e-3 and a split of 90:5:5 (E3); the paper splits 8:1:1."""
     assert make_recipe("official") == replace(Recipe(), weight_decay=1e-3)
-    assert (SPLIT_OF["official"], SPLIT_OF["paper"]) == ("official", "paper")
-    assert make_recipe("paper", epochs=3, hidden=0, seed=None) == replace(Recipe(), epochs=3)
-
-
-def test_profile_undertone() -> None:
-    """Ours learns from graded groups and length-matched pairs, reads all layers, and splits by near duplicates."""
-    recipe = make_recipe("undertone")
-    assert (recipe.is_balanced, recipe.pooling) == (True, "layers")
-    assert (recipe.hidden, recipe.dropout, recipe.learning_rate, recipe.epochs) == (128, 0.5, 1e-3, 60)
-    assert (recipe.alpha, recipe.batch, recipe.group_batch) == (0.3, 128, 40)
-    assert recipe.group_sharpness > 0
-    assert SPLIT_OF["undertone"] == "grouped"
+    assert SPLIT_OF == {"paper": "paper", "official": "official", "undertone": "grouped"}
     assert SPLIT_OF.keys() == impscore.PROFILES.keys()
+    assert make_recipe("paper", epochs=3, hidden=0, seed=None) == replace(Recipe(), epochs=3)
 
 
 def test_overfits_32_triples(train_corpus: Corpus, frozen: Embed) -> None:
@@ -97,16 +83,6 @@ def test_overfits_32_triples(train_corpus: Corpus, frozen: Embed) -> None:
     assert (near < far).float().mean() > 0.8  # the epoch is chosen by the other accuracy
 
 
-@pytest.mark.parametrize("design", DESIGNS, ids="-".join)
-def test_every_variant_learns(train_corpus: Corpus, frozen: Embed, design: Design) -> None:
-    """Each of the 12 variants of table 2 gets better than chance on what it is trained on (IMP-29)."""
-    result, meanings = train(train_corpus, frozen, Recipe(epochs=20, **design._asdict()))
-    assert result.model.design == design
-    i = meanings.implicitness[train_corpus.triples]
-    assert (i[:, :1] > i[:, 1:]).float().mean() > 0.7
-    assert {name: result.recipe[name] for name in Design._fields} == design._asdict()
-
-
 def test_the_reading_of_equation_9_hardly_matters(corpus: Corpus, frozen: Embed) -> None:
     """Under Adam the sum trains as the mean does: one step of each differs by the optimiser's epsilon (IMP-10)."""
     recipes = (Recipe(epochs=1, reduction="mean"), Recipe(epochs=1, reduction="sum"))
@@ -117,41 +93,20 @@ def test_the_reading_of_equation_9_hardly_matters(corpus: Corpus, frozen: Embed)
         assert (apart < 1e-4).double().mean() > 0.99  # but for weights with hardly any gradient
 
 
-@pytest.fixture
-def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows with every update."""
-    counts: list[int] = []
-    step = torch.optim.Adam.step
-
-    def count_step(self: torch.optim.Adam, *args: Any, **kwargs: Any) -> Any:
-        counts.append(1)
-        return step(self, *args, **kwargs)
-
-    monkeypatch.setattr(torch.optim.Adam, "step", count_step)
-    return counts
-
-
-@pytest.mark.parametrize(
-    ("triples", "batch", "expected"),
-    [(45_032, 8192, 180), (24, 10, 90)],  # 80 % of 56,290: 30 x ceil(45,032 / 8,192)
-)
-def test_updates(steps: list[int], triples: int, batch: int, expected: int) -> None:
-    """30 epochs of the paper's pairs are 180 updates (IMP-23)."""
-    rows = torch.randint(0, 50, (triples, 3), generator=torch.Generator().manual_seed(1))
-    split = pl.DataFrame({"split": ["train"] * triples})
-    nothing = pl.DataFrame(schema={"group": pl.String, "level": pl.Int64, "text": pl.String, "split": pl.String})
-    corpus = Corpus([str(i) for i in range(50)], split, rows, nothing, torch.empty(0, dtype=torch.int64))
-    fit(corpus, Frozen(np.eye(50, 8, dtype=np.float32)), Recipe(batch=batch, features=4))
-    assert len(steps) == expected
-
-
 def test_every_triple_is_seen_once_an_epoch(corpus: Corpus) -> None:
-    """An epoch's batches are the training triples, each once, in an order that the next epoch changes."""
+    """An epoch's batches are the training triples, each once, in an order that the next epoch changes.
+
+    30 epochs of the paper's pairs are 180 updates, 30 x ceil(45,032 / 8,192) (IMP-23); a trained encoder's are smaller.
+    """
     generator = torch.Generator().manual_seed(1)
     epochs = [torch.cat(list(impscore._draw_steps(corpus, SMALL, generator))) for _ in range(2)]
     for triples in epochs:
         assert sorted(triples.tolist()) == sorted(corpus.select_triples("train").tolist())
     assert not torch.equal(*epochs)
+    paper = replace(corpus, pairs=pl.DataFrame({"split": ["train"] * 45_032}), triples=torch.zeros(45_032, 3))
+    assert 30 * len(list(impscore._draw_steps(paper, Recipe(), generator))) == 180
+    steps = impscore._draw_steps(corpus, Recipe(tune="full", tune_batch=7), generator)
+    assert [len(step) for step in steps] == [7, 7, 7, 3]
 
 
 def test_best_epoch_is_kept(result: TrainingResult, corpus: Corpus, frozen: Embed) -> None:
@@ -181,7 +136,7 @@ def test_learns_ten_groups_by_heart(group_corpus: Corpus, frozen: Embed) -> None
 
 
 def test_groups_and_pairs_in_one_model(groups: pl.DataFrame, pairs: pl.DataFrame, frozen: Embed) -> None:
-    """Groups that are learnt from have batches of their own; the epoch is chosen by all comparisons alike."""
+    """Groups that are learnt from have batches of their own, and choose the epoch with the pairs."""
     is_held = pl.col("group").is_in(groups["group"].unique().sort()[:3].implode())
     split_groups = groups.with_columns(split=pl.when(is_held).then(pl.lit("validation")).otherwise(pl.lit("train")))
     corpus = make_corpus(pairs, split_groups)
@@ -189,14 +144,8 @@ def test_groups_and_pairs_in_one_model(groups: pl.DataFrame, pairs: pl.DataFrame
     steps = list(impscore._draw_steps(corpus, recipe, torch.Generator().manual_seed(1)))
     assert sorted(len(step) for step in steps if isinstance(step, list)) == [3, 4]
     assert sorted(len(step) for step in steps if not isinstance(step, list)) == [4, 10, 10]
-    result, meanings = train(corpus, frozen, recipe)
+    result = fit(corpus, frozen(corpus), recipe)
     assert result.history["count"].to_list() == [7, 7, 7]  # four triples and three groups
-    values = meanings.implicitness
-    i = values[corpus.select_triples("validation")]
-    # a group's share of pairs in order is (tau + 1) / 2 where no two are equal
-    orders = [(kendall_tau(range(5), values[rows].tolist()) + 1) / 2 for rows in corpus.select_groups("validation")]
-    right = (i[:, :1] > i[:, 1:]).sum().item() + 10 * sum(orders)  # ten comparisons a group of five
-    assert result.history["value"].max() == pytest.approx(right / (2 * 4 + 10 * 3))
 
 
 @pytest.mark.parametrize(
@@ -276,17 +225,16 @@ def test_goes_on_where_it_was_stopped(
     assert resumed.recipe == straight.recipe
 
 
-@pytest.mark.parametrize("tune", ["adapter", "full"])
 def test_goes_on_when_the_encoder_is_trained(
-    groups: pl.DataFrame, pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path, tune: str
+    groups: pl.DataFrame, pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path
 ) -> None:
     """The same with a trained encoder, whose dropout draws from the global source: weights, adapters, optimiser."""
     is_first = pl.col("group").is_in(groups["group"].unique().sort()[:4].implode())
     corpus = make_corpus(pairs.head(16), groups.filter(is_first))
-    recipe = Recipe(epochs=3, tune=tune, tune_batch=8, tune_rate=1e-3, group_sharpness=8.0)
+    recipe = Recipe(epochs=2, tune="adapter", tune_batch=8, tune_rate=1e-3, group_sharpness=8.0)
 
     def embedding() -> Tuned:
-        return Tuned(encoder, corpus.texts, tune, torch.Generator().manual_seed(recipe.seed))
+        return Tuned(encoder, corpus.texts, "adapter", torch.Generator().manual_seed(recipe.seed))
 
     straight = fit(corpus, embedding(), recipe)
     assert any(name.startswith("encoder.") for name in straight.tensors)
@@ -311,9 +259,3 @@ def test_a_trained_encoder_changes(train_corpus: Corpus, encoder: Encoder, tune:
     idle = {name for name in before if "pooler" in name or "token_type" in name}  # what no embedding depends on
     assert moved >= before.keys() - idle
     assert result.history["value"].max() > 0.6
-
-
-def test_batches_of_a_trained_encoder(corpus: Corpus) -> None:
-    """A trained encoder takes smaller batches: 24 triples in steps of 7 are four."""
-    steps = list(impscore._draw_steps(corpus, Recipe(tune="full", tune_batch=7), torch.Generator()))
-    assert [len(step) for step in steps] == [7, 7, 7, 3] == [min(7, 24 - 7 * i) for i in range(math.ceil(24 / 7))]

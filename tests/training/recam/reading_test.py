@@ -17,7 +17,6 @@ VECTORS = WordVectors(["the", "Sea", "cold", "sea"], np.diag([1.0, 2.0, 3.0, 4.0
 
 
 def make_items(*pairs: tuple[str, str]) -> pl.DataFrame:
-    """Items of articles and questions."""
     options = ["cold", "Warm ", "odd", "calm", "wet"]
     rows = [(f"i{row}", article, question, options, 1) for row, (article, question) in enumerate(pairs)]
     return pl.DataFrame(rows, schema=cloze.SCHEMA, orient="row")
@@ -104,12 +103,3 @@ def test_a_word_without_gloss_is_its_own() -> None:
     gloss_of = reading.select_glosses(["sea", "odd", "cold"], glosses, Recipe(has_gloss=True, longest_gloss=2))
     assert gloss_of == {"sea": ["NOUN", "much"], "odd": ["odd"], "cold": ["cold"]}
     assert reading.select_glosses(["sea"], glosses, Recipe()) == {}
-
-
-def test_some_candidates() -> None:
-    """Vectors and glosses of the same ones, in the order asked for."""
-    candidates = reading.Candidates(torch.eye(3), [torch.tensor([row]) for row in range(3)])
-    selected = candidates.select(torch.tensor([2, 0]))
-    assert torch.equal(selected.vectors, torch.eye(3)[[2, 0]])
-    assert [ids.item() for ids in selected.glosses] == [2, 0]
-    assert candidates._replace(glosses=[]).select(torch.tensor([1])).glosses == []

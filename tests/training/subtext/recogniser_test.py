@@ -1,5 +1,6 @@
 """Training of the recogniser: it learns, uses the context, repeats to the bit and resumes."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from pipeline.metrics.classification import macro_f1
 from pipeline.models import encoder as encoders
 from pipeline.models.encoder import Encoder
 from pipeline.models.word_vectors import WordVectors
-from pipeline.training import registry
 from pipeline.training.loop import TrainingResult
 from pipeline.training.subtext import recogniser
 from pipeline.training.subtext.reading import Recipe
@@ -32,7 +32,6 @@ SMALL = {"hidden": 16, "meaning": 8, "learning_rate": 0.03, "batch": 20, "epochs
 
 
 def draw_vectors(words: list[str], dim: int = 6, seed: int = 1) -> WordVectors:
-    """Draw random vectors."""
     return WordVectors(words, np.random.default_rng(seed).normal(size=(len(words), dim)).astype(np.float32))
 
 
@@ -53,24 +52,22 @@ def rows() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def split_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Assign every fourth row to validation."""
     split = ["validation" if i % 4 == i // 4 % 4 else "train" for i in range(len(rows))]
     return rows.with_columns(split=pl.Series(split))
 
 
 @pytest.fixture(scope="module")
 def result(split_rows: pl.DataFrame, vectors: WordVectors) -> TrainingResult:
-    """Train three epochs."""
     return fit(split_rows, TINY, vectors)
 
 
 def scores(result: TrainingResult, rows: pl.DataFrame, **more: Any) -> np.ndarray:
-    """Predict the probability of subtext of each row."""
-    return predict(load(result.tensors, result.config, **more), rows["text"].to_list(), rows["context"].to_list())
+    """Predict the probability of subtext of each row, by a configuration that went through JSON."""
+    model = load(result.tensors, json.loads(json.dumps(result.config)), **more)
+    return predict(model, rows["text"].to_list(), rows["context"].to_list())
 
 
 def f1(result: TrainingResult, rows: pl.DataFrame, **more: Any) -> float:
-    """Compute macro F1 on some rows."""
     return macro_f1(rows["label"].cast(pl.Int64).to_numpy(), (scores(result, rows, **more) > 0.5).astype(int))
 
 
@@ -119,31 +116,13 @@ def test_pieces_of_an_encoder(rows: pl.DataFrame, encoder: Encoder) -> None:
         load(result.tensors, result.config)
 
 
-@pytest.mark.parametrize("is_tuned", [False, True])
-def test_a_killed_training_resumes(
-    split_rows: pl.DataFrame, vectors: WordVectors, tmp_path: Path, is_tuned: bool
-) -> None:
+def test_a_killed_training_resumes(split_rows: pl.DataFrame, vectors: WordVectors, tmp_path: Path) -> None:
     """A training killed after its first epoch resumes and ends with the same bits as an uninterrupted one."""
-    recipe, state = replace(TINY, is_tuned=is_tuned), tmp_path / "state"
+    recipe, state = replace(TINY, is_tuned=True), tmp_path / "state"
     uninterrupted = fit(split_rows, recipe, vectors)
     check_resuming(lambda: fit(split_rows, recipe, vectors, state), uninterrupted)
     other_seed = fit(split_rows, replace(recipe, seed=43, epochs=1), vectors)
     assert not equal_weights(other_seed.tensors, uninterrupted.tensors)
-
-
-def test_a_model_that_was_kept_gives_the_same_scores(
-    result: TrainingResult, split_rows: pl.DataFrame, tmp_path: Path
-) -> None:
-    """A recogniser from the registry gives the same probabilities, also for unseen texts."""
-    model = registry.fetch(tmp_path, registry.add(tmp_path, result.tensors, result.config))
-    loaded = load(model.tensors(), model.config)
-    texts = pl.concat([split_rows, split_rows.with_columns(text=pl.lit("谢谢，这电影真快"), context=pl.lit(""))])
-    before, after = (
-        predict_probabilities(recogniser_model, texts["text"].to_list(), texts["context"].to_list())
-        for recogniser_model in (load(result.tensors, result.config), loaded)
-    )
-    assert np.array_equal(before, after)
-    assert before.sum(axis=1) == pytest.approx(np.ones(len(texts)))
 
 
 def test_scores_do_not_depend_on_company(
@@ -205,18 +184,6 @@ def test_classes_are_as_frequent_as_they_were(vectors: WordVectors) -> None:
     assert predicted[:, 1].mean() == pytest.approx(0.2, abs=0.03)
     assert recogniser.decide(trained, predicted).tolist() == (predicted[:, 1] > 0.2).tolist()
     assert predicted[:, 1].max() < 0.5
-
-
-def test_profiles() -> None:
-    """Paper: words, the last state of one LSTM and one member (CSD-28 to CSD-30); ours: n-grams and three members."""
-    paper, undertone = make_recipe("paper"), make_recipe("undertone")
-    assert (paper.units, paper.pooling, paper.is_bidirectional, paper.members) == ("words", "last", False, 1)
-    assert (paper.ngrams, paper.is_tuned, paper.has_context, paper.dropout) == (0, False, True, 0.0)
-    assert (undertone.comparison, undertone.pooling, undertone.is_bidirectional) == ("product", "max", True)
-    assert (undertone.ngrams, undertone.is_weighted, undertone.members, undertone.units) == (2, True, 3, "words")
-    assert make_recipe("paper", epochs=3, vocabulary=0, ngrams=0, seed=None) == replace(paper, epochs=3, vocabulary=0)
-    with pytest.raises(BadInput, match="penalty should be a number above 0"):
-        make_recipe("paper", penalty=0.0)
 
 
 def test_what_cannot_be_learnt(split_rows: pl.DataFrame, vectors: WordVectors, encoder: Encoder) -> None:

@@ -1,7 +1,6 @@
 """Fitting of sequence-to-sequence models: memorising, repeating, and choosing the epoch (CSD-03)."""
 
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -9,7 +8,6 @@ import pytest
 import torch
 
 from pipeline.errors import BadInput
-from pipeline.models.decoding import Decoding
 from pipeline.models.subtext import seq2seq
 from pipeline.models.subtext.seq2seq import Seq2Seq
 from pipeline.training.subtext.seq2seq import Recipe, fit
@@ -37,13 +35,11 @@ def rows(validation: int = 0) -> pl.DataFrame:
 
 
 def make_model(dropout: float = 0.1) -> Seq2Seq:
-    """Make a model of random weights with all their characters."""
     texts = [text for row in COMMENTS for text in row if text]
     return seq2seq.make_model(texts, width=32, layers=1, dropout=dropout)
 
 
 def write_meanings(model: Seq2Seq) -> list[str]:
-    """Generate the meanings of the comments."""
     texts, contexts, _ = zip(*COMMENTS, strict=True)
     return seq2seq.generate(model, texts, contexts, 2, 12, 24)
 
@@ -79,32 +75,6 @@ def test_test_rows_are_ignored() -> None:
     more_rows = pl.concat([few_rows, few_rows.head(2).with_columns(meaning=pl.lit("他迟到"), split=pl.lit("test"))])
     recipe = replace(SHORT, epochs=1)
     assert equal(fit(few_rows, make_model(), recipe), fit(more_rows, make_model(), recipe))
-
-
-def test_comments_on_articles_are_memorised() -> None:
-    """Comments are learnt from the title and the start of the content (AAC-21); the ends of the contents are equal."""
-    tail = "，本报记者从现场发回报道" * 3
-    articles = [
-        ("地铁通车", "早班开出", "不用挤了"),
-        ("地铁通车", "末班收车", "又赶不上"),
-        ("菜场淹了", "货物搬走", "要涨价了"),
-    ]
-    names = ("text", "context", "meaning")
-    rows = pl.DataFrame(articles, schema=names, orient="row")
-    rows = rows.with_columns(pl.col("context") + tail, split=pl.lit("train"))
-    texts = [text for name in names for text in rows[name]]
-    recipe = replace(SMALL, epochs=60, keep="start")
-    model = seq2seq.make_model(texts, width=32, layers=1, dropout=0.0)
-    fit(rows, model, recipe)
-    articles, decoding = (rows["text"].to_list(), rows["context"].to_list()), Decoding(beams=3, longest=8)
-    generate = partial(seq2seq.generate_candidates, model, *articles, longest=24)
-    best = [row[0] for row in generate(decoding, keep="start")]
-    assert [candidate.text for candidate in best] == rows["meaning"].to_list()
-    assert min(candidate.log_probability for candidate in best) > -0.5
-    ends = generate(decoding, keep="end")
-    assert ends[0] == ends[1]
-    sampled = generate(Decoding(method="sample", longest=8), keep="start")
-    assert sum(row[0].text == candidate.text for row, candidate in zip(sampled, best, strict=True)) >= 2
 
 
 def test_nothing_to_learn_from_or_a_loss_that_is_no_number() -> None:

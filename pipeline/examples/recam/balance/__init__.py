@@ -1,28 +1,19 @@
 """Wrong options that give nothing away without the passage (REC-16, REC-32, errata E15).
 
-**The problem.** By the paper's rule (`choices.choose`) wrong options are words that readers like to name, most of them
-often. A counter of how often each word is right in other items finds the right one without the passage. Here the five
-options look alike from outside: each might be the gold word of its item.
+By the paper's rule (`choices.choose`) wrong options are words that readers like to name. A counter of how often each
+word is right in other items finds the right one without the passage. Here each option might be the gold word. Making
+each word wrong exactly four times as often as right fails: without its own item a gold word is right once less.
 
-**Counts fail.** Take only gold words of other items, and make each wrong exactly four times as often as it is right.
-Now leave one item out of the counts: its gold word is right once less than its count says, the wrong options are not. A
-word that is right only once is never right elsewhere, and so gives itself away.
+Rates work: if a word of rate r is right about r times and wrong about 4 r times, each a Poisson number that does not
+depend on the other, leaving out one item shifts nothing. It takes four steps:
 
-**Rates work.** Suppose that a word of rate r is right about r times and wrong about 4 r times, and that neither number
-depends on the other (a mixture of Poisson distributions). Then leaving out one item shifts nothing: a word seen once
-elsewhere shows its rate, not its place here. It takes four steps:
-
-1. `thin_items` drops items. By such rates some words happen to be never right, though they are offered. These must
-   exist, so some items go whose gold words are right only there. How many follows from how many words are right once
-   and twice (Chao, 1984: at least f1 f1 / 2 f2). Frequent words are bounded, too: a word must be wrong four times as
-   often as it is right.
-2. `draw_rates` draws a rate for each word: it fits the rates under which the counts are most likely, then draws one
-   that fits the word's own count.
-3. `fit_questions` says how well a word goes with a question by the words beside the gap, by ending and by vectors, as
-   a model of the question alone would. An item's gold word always fits, so wrong options must fit as well on average.
-4. `fit_probabilities` gives each word a probability in each item: by the readers' ranks, times weights which are
-   changed in turn (iterative proportional fitting) until words are drawn at their rates, and the drawn words fit their
-   questions as well as gold words do. `draw_words` then draws four by these probabilities.
+1. `thin_items` drops items whose gold words are right only there, so that some words are offered and never right. How
+   many follows from how many words are right once and twice (Chao, 1984). It bounds frequent words, too.
+2. `draw_rates` fits the rates under which the counts are most likely, then draws one for each word by its own count.
+3. `fit_questions` says how well a word goes with a question by the words beside the gap and by vectors. A gold word
+   always fits, so wrong options must fit as well on average.
+4. `fit_probabilities` gives each word a probability in each item: the readers' ranks, times weights which are changed
+   in turn (iterative proportional fitting) until rates and fits are met. `draw_words` draws four by them.
 """
 
 from typing import Any, NamedTuple
@@ -60,17 +51,15 @@ def choose_balanced(
     gold word's shape: the same `upos`, the same ending of inflection, both base forms or neither. No two options are
     forms, synonyms or neighbours of each other.
 
-    Items are dropped as `same_article` (another item of the article is kept; two items of one summary name each other's
-    gold word); `too_few_choices` (fewer than `MIN_CHOICES` words remain, or no four of those drawn may stand together);
-    `too_frequent` (its gold word is that of more than `SHARE` of the items of its shape); `never_right` (its gold word
-    is needed as one that is offered but never right); `told_by_question` (a model of the question alone gives its gold
-    word more than `MAX_GOLD`, so that no passage is needed).
+    Items are dropped as `same_article` (another item of the article is kept); `too_few_choices` (fewer than
+    `MIN_CHOICES` words remain, or no four of those drawn may stand together); `too_frequent` (its gold word is that of
+    more than `SHARE` of the items of its shape); `never_right` (its gold word is needed as one that is offered but
+    never right); `told_by_question` (a model of the question alone gives its gold word more than `MAX_GOLD`).
 
-    In a set of some hundreds of a shape words and rates are too few for the numbers to come out even. Candidates
-    (item_id, word, rank from 1) need not be many, since `EXTRA` others are added, but 50 of each reader leave more to
-    choose from. Without `vectors` nothing is too near. An item's draws depend on its id and the set, not on the order
-    of rows. The result is as of `choices.choose`; drawn words that no reader named have token_count 0 and best_rank
-    null. BadInput: two items have the same id.
+    In a set of some hundreds of a shape words and rates are too few for the numbers to come out even. Candidates are
+    item_id, word, rank from 1; 50 of each reader leave most to choose from. Without `vectors` nothing is too near. An
+    item's draws depend on its id and the set, not on the order of rows. The result is as of `choices.choose`; drawn
+    words that no reader named have token_count 0 and best_rank null. BadInput: two items have the same id.
     """
     if repeated := items.filter(pl.col("item_id").is_duplicated())["item_id"].sort().to_list():
         raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")

@@ -27,8 +27,7 @@ def fit_probabilities(
 ) -> Probabilities:
     """Fit probabilities under which wrong words come as often, and fit as well on average, as gold words do.
 
-    The weights are log-linear in the type and in the fits, like those of the distribution nearest to the readers' ranks
-    that agrees in these (Csiszár, 1975). Type weights are fitted in turn, fit weights by damped Newton steps.
+    The weights are log-linear in the type and in the fits (Csiszár, 1975): fitted in turn, and by damped Newton steps.
     """
     from scipy.stats import poisson
 
@@ -72,11 +71,7 @@ def fit_probabilities(
 
 
 def _standardise(draws: Pool, counts: Keys, gold_counts: Keys, is_in: Masks) -> tuple[Floats, Floats]:
-    """Return fits less the mean of words that are gold about as often, in deviations: [p, ways], [items, ways].
-
-    Rare words fit less, or more, than others whatever the question is. If that stayed, the weights of fits would make
-    up for what rates have not quite reached.
-    """
+    """Return fits less the mean of words that are gold about as often, in deviations: [p, ways], [items, ways]."""
     level, gold_level = (np.log2(np.maximum(n, 0) + 1).round(0).astype(np.int64) for n in (counts, gold_counts))
     level_count = int(max(level.max(), gold_level.max())) + 1
     sizes = np.maximum(np.bincount(level, minlength=level_count), 1)

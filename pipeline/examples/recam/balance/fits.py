@@ -70,10 +70,9 @@ def _average_vectors(rows: Sequence[Sequence[str]], vectors: Vectors) -> Singles
 def _fit_features(
     gold: Ids, word_count: int, features: Sequence[Sequence[str]], pairs: Sequence[tuple[str, int]] | None
 ) -> Fit:
-    """Measure by how much the features of an item make a word more probable, up to a number of the item.
+    """Sum log (n(f, w) + s p(w)) / (s p(w)) over features f of an item: how much they make a word more probable.
 
-    It is the sum of log (n(f, w) + s p(w)) / (s p(w)) over features f. n counts the gold words of items with f, without
-    the item's own gold word; or the given pairs (feature, word).
+    n counts the gold words of items with f, without the item's own gold word; or the given pairs (feature, word).
     """
     from scipy.sparse import coo_array, csr_array
 

@@ -116,10 +116,7 @@ def thin_items(items: pl.DataFrame, lexicon: Lexicon) -> npt.NDArray[np.object_]
 
 
 def draw_rates(gold: Ids, lexicon: Lexicon, seed: int) -> Floats:
-    """Draw a rate for each type, given how often it is gold; the rates of a shape add up to its items [types].
-
-    The distribution of a shape's rates is that under which its counts are most likely, by EM on a grid (Laird, 1978).
-    """
+    """Draw a rate for each type by its count, from the likeliest distribution of a shape's rates (EM; Laird, 1978)."""
     counts = np.bincount(gold, minlength=len(lexicon.word))
     uniform = draw_uniform(lexicon.draw[lexicon.word], lexicon.shape.astype(np.uint64), seed + 2)
     rates = np.zeros(len(counts))
