@@ -43,6 +43,8 @@ ARCHITECTURES = [
     Architecture("distilbert", False, _DISTIL),
     Architecture("deberta-v2", False, {"legacy": False, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]}),
     Architecture("deberta-v2", True, {"legacy": True, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]}),
+    Architecture("ernie", True, {"use_task_id": True}),
+    Architecture("roformer", True),
     Architecture("electra", True, {"embedding_size": 16}),
     Architecture("albert", True, {"embedding_size": 16}),
     Architecture("xlm-roberta", True, _PLACES),
