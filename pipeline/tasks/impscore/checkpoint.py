@@ -21,10 +21,9 @@ CONVERT = (
 
 
 def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> model_registry.TrainedModel:
-    """Read the state of the authors' model from a file of safetensors.
+    """Read the state of the authors' model from safetensors, with changes to the profile `official`.
 
-    The changes are to the profile `official`: the file does not state the variant. BadInput for another format, for
-    other matrices, and for an encoder whose weights are not those in the file.
+    BadInput for another format, for other matrices, and for an encoder whose weights are not those in the file.
     """
     from safetensors.torch import load_file
 
@@ -33,9 +32,8 @@ def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> mod
     from pipeline.training.impscore import fit
 
     if path.suffix != ".safetensors":
-        raise BadInput(
-            f"{path}: expected safetensors; a file of torch can run code and is not read. Convert: {CONVERT}"
-        )
+        reason = "expected safetensors; a file of torch can run code and is not read"
+        raise BadInput(f"{path}: {reason}. Convert: {CONVERT}")
     if not path.is_file():
         raise BadInput(f"{path}: there is no such file")
     with refuse_damage(path, "convert the checkpoint again"):

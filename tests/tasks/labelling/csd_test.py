@@ -145,7 +145,7 @@ def test_labels_from_files(project: str, tmp_path: Path) -> None:
 def test_the_tool_files(project: str) -> None:
     """A step's folder has tasks, guidelines and a place for labels, which are fetched from there until none waits."""
     assert csd.push(project, STEPS[0], "files") == 3
-    folder = csd.get_step_folder(project, STEPS[0])
+    folder = csd.get_step_project(project, STEPS[0]).folder
     assert folder == settings.labelling() / "csd" / "round1_stage1"
     names = ["guidelines_en.html", "guidelines_zh.html", "labels", "tasks.jsonl"]
     assert sorted(path.name for path in folder.iterdir()) == names
@@ -156,7 +156,7 @@ def test_the_tool_files(project: str) -> None:
     write_labels(project, folder / "labels")
     assert csd.collect(project, STEPS[0], "files") == {"tasks": 3, "labels": 72, "waiting": 0}
     assert csd.push(project, STEPS[1], "files") == 0
-    assert not csd.get_step_folder(project, STEPS[1]).exists()
+    assert not csd.get_step_project(project, STEPS[1]).folder.exists()
 
 
 def test_label_studio_from_end_to_end(project: str) -> None:

@@ -45,7 +45,7 @@ def build_pairs() -> pl.DataFrame:
 
 def test_similarities_prefer_the_nearer_edit() -> None:
     """Edits that change nothing are at distance 0, so NDD separates all pairs; quantiles are of its distances."""
-    rows = distance.measure_similarity(build_pairs(), DAY)
+    rows = distance.measure_similarity(build_pairs(), DAY, None, None, "mean")
     TABLES["studies"].schema.validate(rows)
     accuracy = select(rows.filter(subset="lemma", metric="paired_accuracy"), measure="ndd").row(0, named=True)
     assert (accuracy["value"], accuracy["row_count"]) == (1.0, 8)
@@ -66,7 +66,7 @@ def test_another_model_replaces_the_numbers(treebank: list[trees.Tree], count_fo
     assert len({*signatures.values()}) == 2
     for ref, signature in signatures.items():
         by_study = {
-            "similarity": distance.measure_similarity(build_pairs(), DAY, ref),
+            "similarity": distance.measure_similarity(build_pairs(), DAY, ref, None, "mean"),
             "pruning": distance.measure_pruning(treebank, DAY, ref),
             "predicates": distance.measure_predicates(treebank, DAY, ref),
         }
@@ -153,7 +153,7 @@ def test_pairs_of_every_test(tmp_path: Path) -> None:
 
 def test_summary_of_tests(treebank: list[trees.Tree]) -> None:
     """The summary has no quantiles, curves or empty columns, and only the printed reading of subtrees."""
-    summary = distance.summarize_tests(distance.measure_similarity(build_pairs(), DAY))
+    summary = distance.summarize_tests(distance.measure_similarity(build_pairs(), DAY, None, None, "mean"))
     assert summary.columns == ["subset", "measure", "metric", "value", "low", "high", "n"]
     assert set(summary["metric"]) == {"pearson", "paired_accuracy"}
     assert set(summary["subset"]) <= {"lemma", "supervised"}

@@ -17,7 +17,7 @@ from pipeline.examples.recam import building
 from pipeline.examples.recam import items as cloze
 from pipeline.slices import Staged
 from pipeline.tasks.daily import collect
-from pipeline.tasks.recam import build, options, page, ratings, readers, targets
+from pipeline.tasks.recam import options, page, ratings, readers, targets
 from pipeline.tasks.recam.options import Choosing
 from pipeline.tasks.record.day_texts import ArticlePart
 from tests.tasks.conftest import put_back
@@ -229,7 +229,7 @@ def test_a_file_without_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     names = [json.loads(line)["id"] for line in path.read_text(encoding="utf-8").splitlines()]
     official = {"train": names[:8], "validation": names[8:]}  # as XSum's own file
     (tmp_path / "splits.json").write_text(json.dumps(official), encoding="utf-8")
-    counts = build.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING, splits=tmp_path / "splits.json")
+    counts = options.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING, splits=tmp_path / "splits.json")
     assert counts["split"].to_list() == ["train", "validation"]
     paths = sorted((tmp_path / "items").glob(f"{FIRST}_*.jsonl"))
     assert [cloze.read(path).items.height for path in paths] == counts.sort("split")["item_count"].to_list()
@@ -243,7 +243,7 @@ def test_a_file_without_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     target_count = tokens.filter(pl.col("reason").is_null() & (pl.col("subtask") == FIRST)).height
     assert counts["item_count"].sum() + dropped.filter(reason="too_few_choices").height == target_count
     with pytest.raises(BadInput, match="is there already"):
-        build.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING)
+        options.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING)
 
 
 def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
     path = tmp_path / "few.jsonl"
     path.write_text(sample.SUMMARIES.read_text(encoding="utf-8").splitlines()[0], encoding="utf-8")
     with pytest.raises(BadInput, match=r"few.jsonl: 1 articles have a target of imperceptibility; expected at least 4"):
-        build.build_file(path, tmp_path / "out", [FIRST], RULES, CHOOSING)
+        options.build_file(path, tmp_path / "out", [FIRST], RULES, CHOOSING)
     assert not (tmp_path / "out").exists()
     with pytest.raises(BadInput, match="no subtask 'abstractness'"):
         targets.check_subtask("abstractness")
