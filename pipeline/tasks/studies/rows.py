@@ -176,7 +176,8 @@ def stage_detection(
     study_rows = []
     bins = answered.with_columns(bin=detection.label_bins(answered["implicitness"])).group_by("bin")
     percentiles = dict(bins.agg(pl.col("percentile").mean()).iter_rows())
-    for part in measure_by_bin(answered).to_dicts():
+    clustered = answered.with_columns(cluster=pl.Series(cluster_near_duplicates(answered["text"])))
+    for part in detection.measure_bins(clustered).to_dicts():
         columns |= {name: part[name] for name in ("subset", "effective_count")}
         for metric, name, ends in (("accuracy", "accuracy", ("low", "high")), ("other_answers", "other_count", ())):
             numbers = {"value": part[name], "count": part["row_count"], **{end: part[end] for end in ends}}
@@ -193,11 +194,6 @@ def _load_problematic(source: str, limit: int | None = None) -> pl.DataFrame:
     is_problematic = rows["label"] != "neither"
     left_out.record_rows("study", {"not_problematic": rows.height - int(is_problematic.sum())}, source, "label")
     return rows.filter(is_problematic)[:limit]
-
-
-def measure_by_bin(scored: pl.DataFrame) -> pl.DataFrame:
-    """Measure accuracy in eight bins of rows of text, implicitness and is_detected, counting near duplicates once."""
-    return detection.measure_bins(scored.with_columns(cluster=pl.Series(cluster_near_duplicates(scored["text"]))))
 
 
 def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:

@@ -13,6 +13,7 @@ from pipeline.collect.clean import hash_text
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.record import model_choice, models, promotion
 from pipeline.tasks.subtext import recogniser
+from tests.examples.sources.writing import jsonl
 from tests.support.rows.filled import digest, filled
 
 DAY = sample.DAY
@@ -30,23 +31,19 @@ def labelled(count: int = 24, start: int = 0) -> list[dict[str, Any]]:
 
 def release(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Publish labelled comments; return the rows."""
-    published = [
+    published = filled("annotated_comments", *(
         {"release": name, "row_id": digest(row["text"], 16), "text": row["text"], "context": row["context"],
          "is_subtext": row["label"] and row["label"] == "1"}
         for row in rows
-    ]  # fmt: skip
-    warehouse.overwrite(
-        "annotated_comments", warehouse.make_slice(release=name), filled("annotated_comments", *published)
-    )
+    ))  # fmt: skip
+    warehouse.overwrite("annotated_comments", warehouse.make_slice(release=name), published)
     return rows
 
 
 @pytest.fixture
 def labelled_file(tmp_path: Path) -> Path:
     """Labelled comments as a file."""
-    path = tmp_path / "own.jsonl"
-    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in labelled()), encoding="utf-8")
-    return path
+    return jsonl(tmp_path / "own.jsonl", *labelled())
 
 
 @pytest.fixture
@@ -84,10 +81,7 @@ def test_a_rival_is_compared_on_texts_that_it_read_without_their_labels(
     """Vectors read every comment, which an erasure knows; the rival is compared on those whose labels it never saw."""
     rows = release("first", labelled(24))
     later_rows = labelled(24, start=24)
-    comments = [
-        {"comment_id": f"c{n}", "text": row["text"], "context": row["context"]}
-        for n, row in enumerate(rows + later_rows)
-    ]
+    comments = ({"text": row["text"], "context": row["context"]} for row in rows + later_rows)
     warehouse.overwrite("comments", warehouse.make_slice(day=DAY), filled("comments", *comments))
     first = recogniser.train(DAY, changes=SMALL)
     read = warehouse.scan("training_texts", pl.col("model_id") == first).collect()
@@ -151,8 +145,7 @@ def test_the_context_alone_decides(tmp_path: Path) -> None:
          "split": splits[(n + m) % 5]}
         for m, text in enumerate(words) for n in range(5) for label, texts in contexts.items() for context in texts
     ]  # fmt: skip
-    path = tmp_path / "own.jsonl"
-    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+    path = jsonl(tmp_path / "own.jsonl", *rows)
     changes = {"epochs": 30, "members": 1, "hidden": 32, "ngrams": 1}
     numbers = recogniser.train_file(recogniser.read(path), tmp_path / "m", changes=changes)
     final = dict(numbers.filter(epoch=0, split="test").select("metric", "value").iter_rows())
@@ -166,9 +159,8 @@ def test_the_context_alone_decides(tmp_path: Path) -> None:
 
 def test_made_up_labels_make_no_model_in_force(published: None) -> None:
     """What simulated raters labelled is learnt from only where it is named, and scores no day by itself."""
-    tasks = [
-        {"project": "csd", "task_id": digest(row["text"], 32), "row_id": digest(row["text"], 16)} for row in labelled()
-    ]
+    ids = [{"task_id": digest(row["text"], 32), "row_id": digest(row["text"], 16)} for row in labelled()]
+    tasks = [{"project": "csd", **row} for row in ids]
     warehouse.overwrite("label_tasks", warehouse.make_slice(project="csd"), filled("label_tasks", *tasks))
     made_up = [{"task_id": task["task_id"], "tool": "simulated", "value": "1"} for task in tasks]
     warehouse.overwrite("labels", warehouse.make_slice(project="csd"), filled("labels", *made_up))
