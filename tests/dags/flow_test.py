@@ -117,8 +117,6 @@ def test_a_misspelt_parameter_fails_at_once(run: Run, capfd: pytest.CaptureFixtu
     assert warehouse.get_snapshot_id("tokens") is None
 
 
-
-
 def test_bad_file_fails_at_once_and_writes_nothing(run: Run, tmp_path: Path) -> None:
     """A broken file fails the task on its first try; no table has a snapshot, and nothing is announced downstream."""
     bad = jsonl(tmp_path / "bad.jsonl", {"text": "fine"}, '{"text": ')
@@ -144,8 +142,6 @@ def test_score_without_a_model_of_ones_own(run: Run, capfd: pytest.CaptureFixtur
     rows = warehouse.scan("scores").collect()
     assert rows["model_id"].unique().to_list() == [in_force.load_model(None).model_id]
     assert rows.height == warehouse.scan("comments").collect().height
-
-
 
 
 def test_a_failing_check_stops_the_report(run: Run, home: Path) -> None:

@@ -22,8 +22,6 @@ HEAVY = ("torch", "transformers", "sentence_transformers", "stanza", "nltk", "ji
          "pyarrow", "matplotlib", "sklearn")  # fmt: skip
 
 
-
-
 def test_all_dags_import(bag: Any) -> None:
     """No DAG file fails to import, and these are all there are."""
     assert bag.import_errors == {}
@@ -227,8 +225,6 @@ def test_parameters_are_checked_first(bag: Any) -> None:
         dag = bag.dags[dag_id]
         assert dag.get_task("check").upstream_task_ids == set()
         assert [task.task_id for task in dag.tasks if not task.upstream_task_ids] == ["check"], dag_id
-
-
 
 
 def test_what_is_not_due_runs_nothing(bag: Any) -> None:
