@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import polars as pl
 
@@ -34,13 +34,6 @@ HUMAN, SIMULATED = "human", "simulated"
 """Whose grades rows of `studies` are of: the end of their subset. A day never has both."""
 
 Tool = Literal["files", "simulated"]
-
-
-class Selection(TypedDict):
-    """The compressions that one call of `select_tasks` gave to raters."""
-
-    systems: list[str]
-    count: int
 
 
 def get_project(source: str) -> Project:
@@ -81,7 +74,7 @@ def select_tasks(source: str, day: str, systems: Sequence[str] = (), count: int 
     has_new = tasks.join(existing, on="task_id", how="anti").height
     total = projects.add_tasks(name, tasks, run_id) if has_new else existing.height
     selections = _load_selections(source, day)
-    selection = Selection(systems=rows["system"].unique().sort().to_list(), count=count)
+    selection = {"systems": rows["system"].unique().sort().to_list(), "count": count}
     if selection not in selections:
         columns = {"source": pl.lit(name), "reason": pl.lit("withdrawn"), "row_key": "task_id"}
         dropped = selected.filter(is_withdrawn).select(**columns)
@@ -90,8 +83,8 @@ def select_tasks(source: str, day: str, systems: Sequence[str] = (), count: int 
     return total
 
 
-def _load_selections(source: str, day: str) -> list[Selection]:
-    """Load what was selected of a day, in order."""
+def _load_selections(source: str, day: str) -> list[dict[str, Any]]:
+    """Load what the calls of `select_tasks` gave to raters of a day, in order: systems, count."""
     is_selection = projects.is_step(get_project(source).name, SELECT) & (pl.col("day") == parse_day(day))
     configs = warehouse.scan("runs", is_selection).select("config").collect()
     return [selection for config in configs["config"] for selection in json.loads(config)["selections"]]

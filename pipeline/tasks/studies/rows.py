@@ -6,7 +6,7 @@ Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publ
 import json
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any, TypedDict
+from typing import Any
 
 import polars as pl
 
@@ -35,13 +35,7 @@ GRID = {  # section 5.3 and appendix A.4
 }
 STUDIES = ("ablation", "sensitivity")
 DECIMALS = 6
-
-
-class Cell(TypedDict):
-    """One training of a grid."""
-
-    setting: dict[str, Any]
-    run: int
+Cell = dict[str, Any]  # one training of a grid: setting, run
 
 
 def list_cells(study: str, run_count: int) -> list[Cell]:
@@ -52,7 +46,7 @@ def list_cells(study: str, run_count: int) -> list[Cell]:
         cell_settings = [design._asdict() for design in DESIGNS]
     else:
         cell_settings = [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
-    return [Cell(setting=setting, run=run) for setting in cell_settings for run in range(run_count)]
+    return [{"setting": setting, "run": run} for setting in cell_settings for run in range(run_count)]
 
 
 def plan(study: str, run_count: int, cells_per_task: int) -> list[list[Cell]]:

@@ -158,7 +158,8 @@ def test_training_from_rows_into_a_folder(imported: Path, tiny_encoder: Path, tm
     """
     rows, text = pairs.load_all_pairs().head(60), pl.DataFrame({"text": ["nice hat"]})
     before = {name: warehouse.get_snapshot_id(name) for name in ("models", "evaluations")}
-    folder, options = tmp_path / "m", {"profile": "paper", "changes": {"epochs": 2}}
+    folder = tmp_path / "m"
+    options: dict[str, Any] = {"profile": "paper", "changes": {"epochs": 2}}
     model_id, numbers = train.train_file(rows, folder, **options)
     scored = scoring.add_scores(text, "text", str(folder))["implicitness"][0]
     assert model_id == registry.read(folder).model_id
@@ -179,14 +180,20 @@ def test_training_from_rows_into_a_folder(imported: Path, tiny_encoder: Path, tm
 
 
 def test_a_head_for_each_language_with_groups(
-    imported: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    imported: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
-    """Profile undertone fits a head a language with groups; English has the pairs of languages without a head."""
+    """Profile undertone fits a head a language with groups; English has the pairs of languages without a head.
+
+    Groups from a file replace the shipped ones of their language, and a test on them names those trained on.
+    """
     shipped_groups = train.read_shipped_groups
     monkeypatch.setattr(train, "read_shipped_groups", lambda lang: shipped_groups(lang).head(100))
+    sentences = {f"g{n}": [f"close door {n}", f"cold in here {n}", "brr " * (n + 1)] for n in range(9)}
+    path = jsonl(tmp_path / "g.jsonl", *({"group": name, "sentences": texts} for name, texts in sentences.items()))
     rows = pl.concat([pairs.load_all_pairs().filter(pl.col("lang") == lang).head(20) for lang in ("en", "zh")])
     rows = pl.concat([rows, rows.head(1).with_columns(lang=pl.lit("ja"), pair_id=pl.lit("f" * 32))])
-    model_id, numbers = train.train_file(rows, tmp_path / "m", profile="undertone", changes={"epochs": 2})
+    options: dict[str, Any] = {"profile": "undertone", "changes": {"epochs": 1}}
+    model_id, numbers = train.train_file(rows, tmp_path / "m", [path], **options)
     model = registry.read(tmp_path / "m")
     assert (model.model_id, list(model.config["heads"])) == (model_id, ["en", "zh"])
     assert model.config["profile"] == "undertone"
@@ -198,6 +205,16 @@ def test_a_head_for_each_language_with_groups(
     assert accuracies["pair_count"].sum() == 41
     taus = numbers.filter(pl.col("metric") == "kendall_tau")
     assert set(taus["baseline_name"]) == {"words"}
+    counts = dict(taus.group_by("subset").agg(pl.col("pair_count").sum()).iter_rows())
+    assert counts == {"groups:en": 9, "groups:zh": train.read_shipped_groups("zh")["group"].n_unique()}
+    rank.warn_of_training(graded.read(path), str(tmp_path / "m"))
+    rank.warn_of_training(train.read_shipped_groups("en"), str(tmp_path / "m"))
+    rank.warn_of_training(train.read_shipped_groups("en"))  # of the shipped model, by the split of each group
+    names = [*sentences, *train.read_shipped_groups("en")["group"].unique()]
+    trained = [zlib.crc32(name.encode()) % 7 != 0 for name in names]
+    own, shipped = [message for message in caplog.messages if "the result is no test" in message]
+    assert own.startswith(f"{sum(trained[:9])} of 9 groups were in the training of model ")
+    assert shipped.startswith(f"{sum(trained[9:])} of {len(trained) - 9} groups were in")
 
 
 @pytest.mark.parametrize(
@@ -209,27 +226,6 @@ def test_encoder_of_a_head(monkeypatch: pytest.MonkeyPatch, encoder_setting: str
     if encoder_setting:
         monkeypatch.setenv("UNDERTONE_ENCODER", encoder_setting)
     assert [train.choose_encoder(head) for head in ("zh", "en", "any")] == expected
-
-
-def test_groups_of_a_file(imported: Path, tiny_encoder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Groups from a file replace the shipped ones of their language, and a test on them names those trained on."""
-    sentences = {f"g{n}": [f"close door {n}", f"cold in here {n}", "brr " * (n + 1)] for n in range(9)}
-    groups = [{"group": name, "sentences": texts} for name, texts in sentences.items()]
-    path = jsonl(tmp_path / "g.jsonl", *groups)
-    rows = pairs.load_all_pairs().head(30)
-    _, numbers = train.train_file(rows, tmp_path / "m", profile="undertone", changes={"epochs": 1}, groups=[path])
-    assert list(registry.read(tmp_path / "m").config["heads"]) == ["en", "zh"]
-    taus = numbers.filter(pl.col("metric") == "kendall_tau")
-    counts = dict(taus.group_by("subset").agg(pl.col("pair_count").sum()).iter_rows())
-    assert counts == {"groups:en": 9, "groups:zh": train.read_shipped_groups("zh")["group"].n_unique()}
-    rank.warn_of_training(graded.read(path), str(tmp_path / "m"))
-    rank.warn_of_training(train.read_shipped_groups("en"), str(tmp_path / "m"))
-    rank.warn_of_training(train.read_shipped_groups("en"))  # of the shipped model, by the split of each group
-    names = [*sentences, *train.read_shipped_groups("en")["group"].unique()]
-    trained = [zlib.crc32(name.encode()) % 7 != 0 for name in names]
-    own, shipped = [message for message in caplog.messages if "the result is no test" in message]
-    assert own.startswith(f"{sum(trained[:9])} of 9 groups were in the training of model ")
-    assert shipped.startswith(f"{sum(trained[9:])} of {len(trained) - 9} groups were in")
 
 
 def test_an_interrupted_training_goes_on(imported: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -150,8 +150,6 @@ def test_pairs_of_every_test(tmp_path: Path) -> None:
     assert labels.to_list() == [[False, True]] * (edited.height // 2)
 
 
-
-
 @pytest.mark.parametrize("study", ["pruning", "predicates"])
 def test_studies_by_name(study: str) -> None:
     """Each study of a treebank has rows of its own name and day, by the divergence that is asked for."""

@@ -127,8 +127,6 @@ def test_targets_are_the_same_in_any_number_of_shards(counts: dict[str, int]) ->
     assert tokens["thread_id"].n_unique() == 24
 
 
-
-
 def test_items_have_five_options_by_readers_that_did_not_see_them(proposed: Stock) -> None:
     """Items and those left out are the targets; every check on the tables holds; made again they are the same."""
     proposals, target_count = proposed.proposals[FIRST], proposed.counts[FIRST]

@@ -124,9 +124,10 @@ def test_a_file_becomes_a_folder(labelled_file: Path, tmp_path: Path) -> None:
     scores = recogniser.score_frame(frame, str(tmp_path / "m"))
     assert scores["subtext"].null_count() == scores["signature"].null_count() == 2
     assert_frame_equal(recogniser.score_frame(scores, str(tmp_path / "m")), scores)
-    recogniser.train_file(rows, tmp_path / "m", changes=SMALL, force=True)
     other_data = recogniser.evaluate(rows.head(9), str(tmp_path / "m"))  # it is all test
     assert other_data["split"].unique().to_list() == ["test"]
+    with pytest.raises(BadInput, match="knows the labels 0, 1, not 7"):
+        recogniser.evaluate(rows.with_columns(label=pl.lit("7")), str(tmp_path / "m"))
 
 
 def test_the_context_alone_decides(tmp_path: Path) -> None:
@@ -182,18 +183,14 @@ def test_vectors_are_learnt_without_what_is_held_out(labelled_file: Path) -> Non
     assert not {"龘", "讽"} & words
 
 
-def test_what_cannot_be(tables: Path, labelled_file: Path, tmp_path: Path) -> None:
-    """Nothing published, no model in force, unknown formats and labels are each said."""
+def test_what_cannot_be(tables: Path, labelled_file: Path) -> None:
+    """Nothing published, no model in force and unknown formats are each said."""
     with pytest.raises(Missing, match="undertone label release"):
         recogniser.train(DAY)
     with pytest.raises(Missing, match="no recogniser is in force"):
         recogniser.score_day(DAY)
     with pytest.raises(BadInput, match="no source 'paper'; there are own"):
         recogniser.read(labelled_file, "paper")
-    rows = recogniser.read(labelled_file)
-    recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
-    with pytest.raises(BadInput, match="knows the labels 0, 1, not 7"):
-        recogniser.evaluate(rows.with_columns(label=pl.lit("7")), str(tmp_path / "m"))
 
 
 def test_real_data(data: Path, tmp_path: Path) -> None:
