@@ -38,10 +38,7 @@ SENSITIVITY = {
 
 
 def read_judged() -> pl.DataFrame:
-    """Read the metric scores of comments that people graded; where some are weighted, only comments that have both.
-
-    Returns item_id, group (the article), grade, metric, is_weighted, value.
-    """
+    """Read the scores of graded comments: item_id, group, grade, metric, is_weighted, value."""
     key = [*THREAD, "generated_id"]
     mean_grades = _read_generated_grades().group_by(key).agg(pl.col("grade").mean()).lazy()
     rows = warehouse.scan("metric_scores").join(mean_grades, on=key, how="inner")
@@ -157,10 +154,7 @@ def format_table_4(correlations: pl.DataFrame) -> pl.DataFrame:
 
 
 def measure_sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
-    """Correlate by each preset that makes weights of grades; the paper does not say which it used (AAC-18, E11).
-
-    Returns preset, metric, coefficient, value, ratio (mean of the weighted scores over that of the plain).
-    """
+    """Correlate by each preset of weights (AAC-18, E11); `ratio` is of the mean weighted and plain scores."""
     graded = read_judged().select("item_id", "group", "grade").unique()
     results = []
     for preset in weights.PRESETS:

@@ -56,10 +56,7 @@ class Comments(NamedTuple):
 
 
 def make_comments(model: Model, articles: pl.DataFrame, decoding: "Decoding | None" = None, first: int = 0) -> Comments:
-    """Make comments on articles (title_tokens, content_tokens, lang); their number, from `first` on, seeds samples.
-
-    `decoding` decides how many comments are written and how; by default it is one by beam search.
-    """
+    """Make comments on articles (title_tokens, content_tokens, lang); their number, from `first` on, is a seed."""
     from pipeline.models.commenting import commenters as writers
     from pipeline.models.decoding import Decoding
     from pipeline.training.commenting import retrieval

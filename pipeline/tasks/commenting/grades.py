@@ -34,10 +34,7 @@ def get_project(kind: str) -> Project:
 
 
 def read_comments(kind: str) -> pl.DataFrame:
-    """Read the comments of a set with their articles, in the order of their ids.
-
-    Returns source, thread_id, comment_id, item_id, title, content, text, lang.
-    """
+    """Read the comments of a set, in order: also item_id, title, content, text, lang."""
     if kind == "references":
         rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(COMMENT)
         rows = rows.join(corpus.scan_comments(rows).select(*COMMENT, "text"), on=COMMENT, how="inner")
@@ -102,10 +99,7 @@ def assign_tasks(kind: str, day: str, tool: Tool, studio: Studio | None = None, 
 def collect(
     kind: str, paths: Sequence[Path] = (), tool: Tool = "files", studio: Studio | None = None, run_id: str = "cli"
 ) -> dict[str, int]:
-    """Add grades from files or from a tool to `labels`, and update `comment_grades`; see `projects.fetch`.
-
-    Returns counts: tasks, graded (tasks with two grades), waiting.
-    """
+    """Add grades that a tool has, and update `comment_grades`; return counts: tasks, graded, waiting."""
     project, tasks = get_project(kind), read_tasks(kind)
 
     def simulate() -> pl.DataFrame:  # by raters who keep the tasks that they had

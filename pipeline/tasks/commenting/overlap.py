@@ -96,10 +96,7 @@ def score_files(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     grades: Path | None = None,
 ) -> pl.DataFrame:
-    """Score each candidate of a file: a row a line, a column a metric, `w_` before weighted ones.
-
-    `grades` has people's grade of a candidate a line. Groups and grades become the columns group and grade.
-    """
+    """Score each candidate of a file: a column a metric, `w_` before weighted ones; group and grade if given."""
     cut = load_tokenizer(files.tokenize)
     parts = []
     with _name_files(files, grades):

@@ -187,10 +187,7 @@ def load_model(kind: str, ref: str | None = None, day: str | None = None) -> "Mo
 def score_frame(
     rows: pl.DataFrame, kind: str = "quality", ref: str | None = None, column: str = "text"
 ) -> pl.DataFrame:
-    """Add a score named as its kind and `signature` to comments in a column, which may have title and content.
-
-    Both are null where there is no text. `ref` is as in `load_model`.
-    """
+    """Add a score named as its kind and `signature` to a column of comments; both are null where there is no text."""
     from pipeline.models.commenting import quality
 
     model = load_model(kind, ref)

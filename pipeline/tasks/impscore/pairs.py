@@ -33,10 +33,7 @@ def import_sentences(source: str, path: str, day: str, run_id: str = "cli", *, i
 
 
 def scan_questions() -> pl.LazyFrame:
-    """Scan the sentences whose explicit forms a model may write, with their prompts.
-
-    `is_alternative` marks LUDWIG's: labels have an explicit form too, and Table 6 counts those that a model wrote.
-    """
+    """Scan the sentences whose explicit forms a model may write; LUDWIG's are alternatives to labels."""
     is_alternative = pl.col("prompt").is_null() & (pl.col("source") == "ludwig")
     alternative = pl.when(is_alternative).then(pl.lit(sources.LUDWIG_ALTERNATIVE))
     rows = warehouse.scan("sentences").with_columns(pl.coalesce("prompt", alternative), is_alternative=is_alternative)

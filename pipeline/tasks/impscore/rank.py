@@ -58,10 +58,7 @@ def score_groups(
 
 
 def choose(questions: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
-    """Answer choice questions by the least pragmatic distance to the reference (section 6.2).
-
-    Adds chosen (index of the nearest option), distances and is_right to rows of `examples.impscore.questions.read`.
-    """
+    """Answer choice questions by the least distance to the reference (section 6.2): chosen, distances, is_right."""
     options = questions.with_row_index("_question").explode("options")
     options = add_distances(options, "reference", "options", model, on_progress)
     distances = options.group_by("_question", maintain_order=True).agg("pragmatic_distance")["pragmatic_distance"]

@@ -70,10 +70,7 @@ def train(day: str, *, promote: bool = False, run_id: str = "cli", **options: An
 def train_file(
     rows: pl.DataFrame, out: Path, groups: Sequence[Path] | None = None, *, force: bool = False, **options: Any
 ) -> tuple[str, pl.DataFrame]:
-    """Train on rows of `pairs` into a folder, with options of `fit_model`; return the model's id and its evaluations.
-
-    The groups of the files replace the shipped ones of their language.
-    """
+    """Train on rows of `pairs` and groups of files into a folder; return its id and its evaluations."""
 
     def fit() -> TrainedModel:
         by_lang = {lang: read_shipped_groups(lang) for lang in sample.GROUPS} | read_groups(groups or ())
@@ -182,10 +179,7 @@ def fit_model(
     on_progress: OnProgress = lambda _: None,
     completion_models: Sequence[str] = (),
 ) -> TrainedModel:
-    """Fit a model on rows of `pairs`, and on graded groups by language if the profile uses groups.
-
-    With groups it has one head for each of their languages, else one head for all languages.
-    """
+    """Fit a model on rows of `pairs`, with one head, or a head for each language of the groups that it uses."""
     from pipeline.models import encoder as encoders
     from pipeline.training.impscore import evaluation, fit, heads
 

@@ -56,10 +56,7 @@ def read_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFra
 
 
 def export(kind: str, items: pl.DataFrame, folder: Path, raters: Sequence[str] = ()) -> int:
-    """Write tasks.jsonl, the guidelines, and a sheet for each named rater; return the task count.
-
-    Ten people get two sets, as all five of a set should rate the same (IMP-38).
-    """
+    """Write tasks.jsonl, guidelines, and sheets: ten raters get two sets, all five of a set the same one (IMP-38)."""
     tasks, _, project = read_tasks(kind, items)
     projects.check_sheets(folder, raters, "item")
     set_count = max(1, len(raters) // PER_SET)
@@ -82,10 +79,7 @@ def collect(
 
 
 def load_answers(kind: str, items: pl.DataFrame, run_id: str | None = None) -> pl.DataFrame:
-    """Load the answers that count; with a run the others are recorded in `dropped`.
-
-    Returns rater, item_id, grade, value, and set: from 1, of raters who answered the same items.
-    """
+    """Load the answers that count, with their set from 1; with a run the others are recorded in `dropped`."""
     tasks, key, project = read_tasks(kind, items)
     labels = projects.read_labels(project.name).join(tasks, on="task_id", how="semi")
     labels, simulated_labels = projects.prefer_people(labels)

@@ -118,10 +118,7 @@ def export(folder: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None, sheet
 
 
 def collect(project: str, step: Step, tool: Tool, studio: Studio | None = None, run_id: str = "cli") -> dict[str, int]:
-    """Fetch the labels a tool has for a step, decide again; return counts: tasks, labels (in all), waiting (fields).
-
-    A tool that cannot be reached has nothing new.
-    """
+    """Fetch the labels that a tool has for a step, and decide again; return counts: tasks, labels, waiting."""
     tasks, _ = list_step_tasks(project, step)
     target = get_step_project(project, step)
     full_tasks = None

@@ -118,10 +118,7 @@ def is_withdrawn(name: str) -> pl.Expr:
 
 
 def add_tasks(name: str, tasks: pl.DataFrame, run_id: str = "cli") -> int:
-    """Add new tasks to a project, each with a random id; return its task count. Existing tasks do not change.
-
-    `tasks` has the columns of `label_tasks` but project and row_id; others are ignored.
-    """
+    """Add tasks to a project, each new one with a random id; return its task count. Existing tasks do not change."""
 
     def append(lazy: pl.LazyFrame) -> pl.DataFrame:
         current = lazy.collect()
@@ -306,10 +303,7 @@ def find_replaced(current: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
-    """Add labels to a project that has one stage; return its label count.
-
-    Of two labels by one rater for one field the later counts, and without times the new one.
-    """
+    """Add labels to a project of one stage; the later of two by a rater for a field counts. Return its label count."""
 
     def merge(lazy: pl.LazyFrame) -> pl.DataFrame:
         current = lazy.select(list(label_files.COLUMNS)).collect()
@@ -363,10 +357,7 @@ def publish(
     dropped: pl.DataFrame,
     run_id: str,
 ) -> None:
-    """Replace the results of a project's labels if they changed, and record which labels count.
-
-    `rows` have the table's columns but project, and perhaps others; `key` identifies them.
-    """
+    """Replace the results of a project's labels (rows by `key`) if they changed, and record which labels count."""
     rows = rows.with_columns(project=pl.lit(name)).select(empty(table).columns)
     current = warehouse.scan(table, pl.col("project") == name).collect()
     if rows.sort(key).equals(current.sort(key)):

@@ -188,7 +188,9 @@ def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
             _record_withdrawn(str(project), day.isoformat(), day_tasks["task_id"], run_id)
         warehouse.erase("annotated_comments", {"row_id": project_tasks["row_id"].to_list()})
         # found by their files: a run may have been killed after its rows were erased
-        releases = _find_releases(project_tasks["row_id"])
+        is_row = pl.col("row_id").is_in(project_tasks["row_id"].implode())
+        files = sorted(settings.releases().glob("*/data.parquet"))
+        releases = [path.parent.name for path in files if pl.scan_parquet(path).select(is_row.any()).collect().item()]
         for name in releases:
             write_files(name)
         ids = project_tasks["task_id"].to_list()
@@ -196,12 +198,6 @@ def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
             warehouse.erase(table, {"project": [project], "task_id": ids})
         counts.append((project, project_tasks.height, ", ".join(releases)))
     return pl.DataFrame(counts, schema=["project", "row_count", "releases"], orient="row")
-
-
-def _find_releases(row_ids: pl.Series) -> list[str]:
-    is_row = pl.col("row_id").is_in(row_ids.implode())
-    files = sorted(settings.releases().glob("*/data.parquet"))
-    return [path.parent.name for path in files if pl.scan_parquet(path).select(is_row.any()).collect().item()]
 
 
 def _record_withdrawn(project: str, day: str, task_ids: pl.Series, run_id: str) -> None:

@@ -93,10 +93,7 @@ def load_items(data: str | None = None, form: str = "own", split: str | None = N
 
 
 def list_systems(names: Sequence[str], ref: str | None = None, *, is_explicit: bool = False) -> list[str]:
-    """List the systems to run: gold, the baselines, and those of `names` that the model can run.
-
-    Another one is an error where the user gave the names (`is_explicit`).
-    """
+    """List gold, the baselines, and the systems that the model can run; another is an error where a user named it."""
     names = list(dict.fromkeys(names))
     stateful = [name for name in names if systems.get_system(name).scorer in systems.STATE_SCORERS]
     if stateful and all(masked_lm.is_count_model(masked_lm.load_model(ref, lang)) for lang in masked_lm.LANGS):
@@ -174,10 +171,7 @@ def stage(system: str, job: Job) -> Staged:
 
 
 def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli") -> int:
-    """Publish the staged compressions of a data set and day, all at once; return the partition's count.
-
-    Rows of other systems stay while the data set has their sentences.
-    """
+    """Publish the staged compressions of a data set and day; those by other systems stay while their sentences do."""
     if not staged:
         raise Missing(f"{source}: nothing was compressed")
     started = runs.start(staged)

@@ -113,10 +113,7 @@ def correlate_day(day: str, ref: str | None = None) -> pl.DataFrame:
 
 
 def join_scores(day: str, model_ids: list[str]) -> pl.DataFrame:
-    """Join a day's comments that have a context with their shift and other scores, of several models the last by id.
-
-    Returns source, thread_id, context_shift, implicitness, subtext, word_count.
-    """
+    """Join a day's comments in a context with their shift and other scores, of several models the last by id."""
     partition = pl.col("day") == parse_day(day)
     scores = warehouse.scan("scores", partition).collect() if warehouse.get_snapshot_id("scores") else empty("scores")
     shifts = scores.filter((pl.col("metric") == METRIC) & pl.col("model_id").is_in(model_ids))

@@ -27,10 +27,7 @@ DECIMALS = 6
 def measure_distances(
     sentences: Sequence[Sentence], other_sentences: Sequence[Sentence], lm: masked_lm.LoadedModel, **options: Any
 ) -> dict[str, Floats]:
-    """Measure NDD between pairs of sentences, and what it is compared with: distances, and `cosine`, a similarity.
-
-    Options are those of `distances`, for `ndd` alone.
-    """
+    """Measure NDD (with options of `distances`) between pairs of sentences, and what it is compared with."""
     values = {
         "ndd": distance.distances(lm.model, sentences, other_sentences, **options),
         "ndd_kl": distance.distances(lm.model, sentences, other_sentences, divergence="kl"),

@@ -60,10 +60,7 @@ def load_compressions(source: str, day: str, systems: Sequence[str] = ()) -> pl.
 
 
 def select_tasks(source: str, day: str, systems: Sequence[str] = (), count: int = COUNT, run_id: str = "cli") -> int:
-    """Give to raters the compressions of `count` sentences by some systems, by default all; return the count of tasks.
-
-    Existing tasks keep their random ids; a withdrawn task is not added again.
-    """
+    """Give to raters the compressions of `count` sentences by some systems or all; return the task count."""
     started, name, rows = runs.start(), get_project(source).name, load_compressions(source, day, systems)
     selected = compression.build_tasks(compression.sample(rows, count)).tasks
     is_withdrawn = projects.is_withdrawn(name)
@@ -167,10 +164,7 @@ def assign_tasks(source: str, day: str, tool: Tool, studio: Studio | None = None
 def collect(
     source: str, day: str, paths: Sequence[Path] = (), tool: Tool = "files", run_id: str = "cli"
 ) -> dict[str, int]:
-    """Add grades of files or of simulated raters to `labels`, and publish their means; see `projects.fetch`.
-
-    Returns the counts tasks, graded (tasks with two grades of each field) and waiting.
-    """
+    """Add grades that a tool has, and publish their means; return counts: tasks, graded, waiting."""
     tasks = load_tasks(source, day)
     project = get_project(source)
     fetched = projects.fetch(project, _load_released(source), tool, lambda: _simulate(source, day, tasks), paths)
@@ -292,10 +286,7 @@ def _load_study_rows(source: str, day: str, name: str) -> pl.DataFrame:
 
 
 def summarize_grades(source: str, day: str) -> pl.DataFrame:
-    """Show one row for each system: the means with intervals, beside those of 100 sentences of Google in table 13.
-
-    Returns system, raters (human or simulated), n (sentences), syntax, syntax_paper, semantics, semantics_paper.
-    """
+    """Show one row for each system: raters, n, and the means of each field with intervals, beside those of table 13."""
     lines: dict[str, dict[str, Any]] = {}
     for mean in load_means(source, day).to_dicts():
         system, field = mean["system"], mean["metric"]

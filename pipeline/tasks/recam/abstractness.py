@@ -216,10 +216,7 @@ def score_words(
 
 
 def score_by_model(model: Model, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
-    """Score words with a model: word, concreteness, reason if it does not know the word.
-
-    BadInput if it was trained on other word vectors, or with an encoder although word vectors are given.
-    """
+    """Score words with a model: word, concreteness, reason if unknown; BadInput for vectors of another."""
     from pipeline.models.recam import word_features
     from pipeline.training.recam import abstractness
 

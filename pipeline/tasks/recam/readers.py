@@ -54,10 +54,7 @@ def gather_items(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[p
 
 
 def read_items(subtask: str, *splits: str) -> pl.DataFrame:
-    """Read the items of the tables with their passages, in the order of their ids, except those that raters flagged.
-
-    Columns: item_id, article, question, options, label, split, upos.
-    """
+    """Read the items of the tables that raters did not flag, in order, with their passages, label, split and upos."""
     is_flagged = pl.any_horizontal(pl.col("is_unanswerable", "is_ambiguous").fill_null(value=False))
     is_in_splits = pl.col("split").is_in(splits) if splits else pl.lit(value=True)
     items = read_all_items(subtask).filter(~is_flagged & is_in_splits)

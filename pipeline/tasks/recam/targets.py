@@ -63,10 +63,7 @@ def select_fields(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, 
 
 
 def resolve_rules(day: str, values: Mapping[str, Any], ratings: str | None, run_id: str) -> dict[str, Any]:
-    """Make the rules of a run and name its scorer by id, so that all its tasks use the same; train one if needed.
-
-    The ratings are a file of rated words to train a scorer on, by default those shipped.
-    """
+    """Make the rules of a run and name its scorer by id; train one on the ratings if needed."""
     rules = parse_rules(values)
     scorer = rules.scorer or model_choice.select_model_id(abstractness.KIND, None)
     if ratings or not scorer:

@@ -207,10 +207,7 @@ def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
 
 
 def measure(rows: pl.DataFrame, model: "SubtextModel") -> pl.DataFrame:
-    """Measure macro precision, recall and F1 (errata E9) with intervals, calibration, and F1 without the context.
-
-    The baselines are of the test split. Returns rows of `evaluations` without their keys.
-    """
+    """Measure macro precision, recall and F1 (errata E9), calibration, F1 without the context, and baselines."""
     from pipeline.training.subtext import recogniser
 
     class_index = {name: number for number, name in enumerate(model.classes)}

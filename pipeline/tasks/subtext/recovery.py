@@ -20,10 +20,7 @@ WIDTH = 64  # of a model with random initial weights
 
 
 def recover(rows: pl.DataFrame, options: Options) -> pl.DataFrame:
-    """Ask a language model for comments (text, context or null) in plain words, and for their meanings in context.
-
-    Returns the rows with plain, meaning and the reason for a missing meaning; Retry if some requests failed.
-    """
+    """Ask a language model for comments in plain words and their meanings: adds plain, meaning, reason for none."""
     langs, texts = _detect_languages(rows), rows["text"].to_list()
     questions = [recovery.format_question(text, context) for text, context in zip(texts, rows["context"], strict=True)]
     answers = _ask("recover", langs, questions, options)
