@@ -119,8 +119,8 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     assert set(rows["split"]) == {"train", "validation", "test"}
     history = recovery.train(rows, tmp_path / "m", changes={"epochs": 2, "learning_rate": None})
     assert history["epoch"].to_list() == [1, 2]
-    result = recovery.generate(ROWS, str(tmp_path / "m"))
+    result = recovery.generate(ROWS.head(1), str(tmp_path / "m"))
     assert result.columns == [*ROWS.columns, "meaning", "plain", "reason"]
-    assert_frame_equal(recovery.generate(ROWS, str(tmp_path / "m")), result)
+    assert_frame_equal(recovery.generate(ROWS.head(1), str(tmp_path / "m")), result)
     with pytest.raises(BadInput, match="is there already"):
         recovery.train(rows, tmp_path / "m")
