@@ -272,7 +272,6 @@ def test_data_sets_to_a_model(run: Run, tiny_encoder: Path, tmp_path: Path) -> N
     ("dag_id", "conf"),
     [
         ("ndd", {"treebank": "none.conllu"}),
-        ("ndd", {"model": "no-such"}),
         ("commenting", {"numbers": {"att": {"epoch": 2}}}),
         ("studies", {"studies": ["detection"], "ask": "m", "detect": ["none"]}),
     ],
@@ -284,14 +283,6 @@ def test_what_cannot_be_computed_fails_in_the_first_task(run: Run, dag_id: str, 
     assert tasks.pop("check") == "failed"
     assert read_tries(dag_run, "check") == [1]
     assert "success" not in tasks.values()
-
-
-def test_a_folder_that_is_not_there_fails_at_once(run: Run, tmp_path: Path) -> None:
-    """A mistyped folder fails the first task on its first try, and nothing is trained."""
-    dag_run = run("impscore", day=DAY, data=str(tmp_path / "none"))
-    assert states(dag_run)["data_sets"] == "failed"
-    assert states(dag_run)["train"] == "upstream_failed"
-    assert read_tries(dag_run, "data_sets") == [1]
 
 
 def test_a_language_model_is_asked(

@@ -321,11 +321,3 @@ def test_the_encoder_is_found_by_its_hash(
     hashes = (head["encoder_revision"][:12], hash_model_folder(other)[:12])
     with pytest.raises(BadInput, match=rf"encoder first, whose files have the hash {hashes[0]}.*{hashes[1]}"):
         scoring.add_scores(text, "text", str(tmp_path / "m"))
-
-
-def test_hash_of_rows() -> None:
-    """The hash depends on values, their order, and each further frame."""
-    rows = pl.DataFrame({"a": ["x", "y"], "b": [1, 2]})
-    assert train.hash_in_order(rows) == train.hash_in_order(rows.clone())
-    changed_frames = [rows.reverse(), rows.with_columns(b=pl.lit(3)), rows.head(1)]
-    assert len({train.hash_in_order(f) for f in (rows, *changed_frames)} | {train.hash_in_order(rows, rows)}) == 5

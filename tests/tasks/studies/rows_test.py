@@ -224,17 +224,6 @@ def test_small_data_sets(judge: Server, model: str) -> None:
     assert judge.sent.total() == 0
 
 
-def test_no_more_pairs_than_asked_for(tables: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a large data set so many random pairs are measured, the same ones each time, others by another seed."""
-    monkeypatch.setattr("pipeline.metrics.impscore.diversity.PAIRS", 20)
-    import_rows("mine", [(f"{text} {n}", "neither") for text in TEXTS for n in range(4)])
-    study_table = load_staged(study_rows.stage_data_set("mine", DAY, model))
-    assert set(study_table.filter(pl.col("study") == "diversity")["row_count"]) == {20}
-    assert_frame_equal(load_staged(study_rows.stage_data_set("mine", DAY, model)), study_table)
-    other_rows = load_staged(study_rows.stage_data_set("mine", DAY, model, seed=1)).filter(study="diversity")
-    assert other_rows["value"].to_list() != study_table.filter(study="diversity")["value"].to_list()
-
-
 def test_who_notices(judge: Server, source: str, model: str) -> None:
     """Sentences labelled implicit or explicit are asked about, each once; yes is right, no and the rest are wrong."""
     counts: list[int] = []
