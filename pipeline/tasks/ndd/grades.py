@@ -73,8 +73,8 @@ def select_tasks(source: str, day: str, systems: Sequence[str] = (), count: int 
     selections = _load_selections(source, day)
     selection = {"systems": rows["system"].unique().sort().to_list(), "count": count}
     if selection not in selections:
-        columns = {"source": pl.lit(name), "reason": pl.lit("withdrawn"), "row_key": "task_id"}
-        dropped = selected.filter(is_withdrawn).select(**columns)
+        dropped = selected.filter(is_withdrawn)
+        dropped = dropped.select(source=pl.lit(name), reason=pl.lit("withdrawn"), row_key="task_id")
         origin, config = projects.format_origin(name), {"selections": [*selections, selection]}
         runs.record_step(name, day, origin, SELECT, tasks.height, dropped, config, run_id, started)
     return total
