@@ -18,43 +18,26 @@ dropped. To send your own cookie to a site, store it as the password of the conn
 from typing import Any
 
 from airflow.sdk import TriggerRule, dag, task
+from airflow.sdk.exceptions import AirflowSkipException
 
 from dag_assets import tables
 from dag_defaults import DAY, Tag, build, optional_param, param, resolve_day, secret
 
+SOURCES = "all, a site (weibo, netease, bilibili, zhihu, tencent_news), or a name for your own data"
+FORMATS = "csv, tsv, txt, jsonl, json, parquet, xlsx or SQLite; `sample`: the shipped corpus; empty: the inbox"
+MAPPING = "Our field=column of the file, as in text=content,like_count=likes. Empty: recognise known exports"
 PARAMS = {
     "day": DAY,
-    "source": param(
-        "all",
-        "Source",
-        "all, a site (weibo, netease, bilibili, zhihu, tencent_news), or a name for your own data",
-        pattern="^[a-z][a-z0-9_]{0,39}$",
-    ),
-    "path": optional_param(
-        "string",
-        "File or folder",
-        "csv, tsv, txt, jsonl, json, parquet, xlsx or SQLite; `sample`: the shipped corpus; empty: the inbox",
-    ),
-    "mapping": optional_param(
-        "string",
-        "Columns",
-        "Our field=column of the file, as in text=content,like_count=likes. Empty: recognise known exports",
-    ),
+    "source": param("all", "Source", SOURCES, pattern="^[a-z][a-z0-9_]{0,39}$"),
+    "path": optional_param("string", "File or folder", FORMATS),
+    "mapping": optional_param("string", "Columns", MAPPING),
     "encoding": param("utf-8-sig", "Encoding", "Encoding of text files, such as gb18030"),
-    "skip_bad_rows": param(
-        False, "Skip bad rows", "Drop unreadable rows, each with a reason; by default, the task stops at the first one"
-    ),
+    "skip_bad_rows": param(False, "Skip bad rows", "Drop unreadable rows, each with a reason, and go on"),
     "keep_duplicates": param(False, "Keep duplicates", "Keep equal and nearly equal texts of a thread"),
-    "first_day": optional_param(
-        "string", "First day", "Keep comments written on this UTC day or later; empty: no limit", format="date"
-    ),
-    "last_day": optional_param(
-        "string", "Last day", "Keep comments written on this UTC day or earlier; empty: no limit", format="date"
-    ),
+    "first_day": optional_param("string", "First day", "The first UTC day of comments; empty: no limit", format="date"),
+    "last_day": optional_param("string", "Last day", "The last UTC day of comments; empty: no limit", format="date"),
     "live": param(False, "Fetch from the site", "Fetch `threads` politely. Off by default"),
-    "threads": param(
-        [], "Threads", "Ids of the posts, songs or articles to fetch from the site", items={"type": "string"}
-    ),
+    "threads": param([], "Threads", "Ids of posts, songs or articles to fetch from the site", items={"type": "string"}),
 }
 
 
@@ -68,8 +51,6 @@ def collect() -> None:
 
     @task(map_index_template="{{ source }}")
     def collect_source(source: str | None, day: str, params: Any = None, run_id: Any = None) -> list[dict[str, Any]]:
-        from airflow.sdk.exceptions import AirflowSkipException
-
         from pipeline.errors import Refused
         from pipeline.tasks.daily import collect
 
@@ -84,8 +65,6 @@ def collect() -> None:
 
     @task(outlets=tables("raw_pages articles comments dropped runs"), trigger_rule=TriggerRule.NONE_FAILED)
     def publish(collected: list[Any], day: str) -> dict[str, int]:
-        from airflow.sdk.exceptions import AirflowSkipException
-
         from pipeline.tasks.daily import collect
 
         total = collect.sum_counts(collected)

@@ -30,6 +30,9 @@ from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, optional_p
 
 SYSTEMS = ["ir_t", "ir_tc", "seq2seq", "att", "att_tc"]
 PRESETS = ["s/5", "(s-1)/4", "s/max"]
+FIRST_DAY = "Articles whose earliest comment is of this UTC day or later; the paper: 2017-04-01"
+LAST_DAY = "Articles whose earliest comment is of this UTC day or earlier; the paper: 2017-08-31"
+ITEMS = {"type": "string", "enum": SYSTEMS}
 PARAMS = {
     "day": DAY,
     "source": Param(None, type=["null", "string"], title="Source", description="Source of the articles; empty: all"),
@@ -39,22 +42,10 @@ PARAMS = {
     "comment_words": param(6, "Long comment", "Minimum words of a long comment", minimum=1),
     "likes": param(201, "Minimum upvotes", "Upvotes of all comments on a test article", minimum=0),
     "references": param(27, "References", "Number drawn for each test article", minimum=1),
-    "first_day": optional_param(
-        "string",
-        "First day",
-        "Articles whose earliest comment is of this UTC day or later; the paper: 2017-04-01",
-        format="date",
-    ),
-    "last_day": optional_param(
-        "string",
-        "Last day",
-        "Articles whose earliest comment is of this UTC day or earlier; the paper: 2017-08-31",
-        format="date",
-    ),
+    "first_day": optional_param("string", "First day", FIRST_DAY, format="date"),
+    "last_day": optional_param("string", "Last day", LAST_DAY, format="date"),
     "rows_per_shard": param(5000, "Articles per shard", "One task for each shard", minimum=1),
-    "systems": param(
-        SYSTEMS, "Commenters", "Commenters to train", items={"type": "string", "enum": SYSTEMS}, uniqueItems=True
-    ),
+    "systems": param(SYSTEMS, "Commenters", "Commenters to train", items=ITEMS, uniqueItems=True),
     "numbers": param({}, "Hyperparameters", "Changes by commenter: {'att': {'epochs': 2}}"),
     "tool": tool_param("files", "label_studio", "simulated"),
     "preset": param("s/5", "Weights", "Formula from grades to weights; max: maximum of the article", enum=PRESETS),
@@ -151,9 +142,8 @@ def commenting() -> None:
     parts = plan(day)
     check_due(day) >> parts
     corpus_counts = corpus(cut.expand(part=parts), day)
-    comment_counts = generate.partial(day=day).expand(
-        trained=train.partial(day=day).expand(system=systems(corpus_counts))
-    )
+    trained = train.partial(day=day).expand(system=systems(corpus_counts))
+    comment_counts = generate.partial(day=day).expand(trained=trained)
     kinds = ("references", "candidates")
     references, candidates = (
         ask_people(kind, "commenting.grades", [kind], day, "commenting", "comment_grades") for kind in kinds

@@ -56,10 +56,9 @@ PARAMS = {
     "limit": Param(None, type=LIMIT, minimum=1, title="Comments per source", description="Maximum"),
     "required": Param(["subtext"], type="array", items=TEXT, title="Required", description=REQUIRED),
     "train": Param(False, type="boolean", title="Train", description=TRAIN),
-    "licence": Param(
-        "not stated", type="string", title="Licence", description="Licence of the annotations, for the data card"
-    ),
+    "licence": Param("not stated", **TEXT, title="Licence", description="Of the annotations, for the data card"),
 }
+WAIT: Any = {"mode": "reschedule", "poke_interval": 60, "timeout": 90 * 24 * 3600}
 STEPS = {"raters": [1, 1], "adjudicator": [1, 2], "raters_again": [2, 1], "adjudicator_again": [2, 2]}
 
 
@@ -80,9 +79,7 @@ def csd() -> None:
 
         return csd.push(params["project"], tuple(step), params["tool"], find_studio())
 
-    @task.sensor(
-        mode="reschedule", poke_interval=60, timeout=90 * 24 * 3600, outlets=tables("labels annotations dropped runs")
-    )
+    @task.sensor(**WAIT, outlets=tables("labels annotations dropped runs"))
     def collect(step: list[int], params: Any = None, run_id: Any = None) -> PokeReturnValue:
         from pipeline.tasks.labelling import csd
 
@@ -102,10 +99,8 @@ def csd() -> None:
     def publish(day: str, approved: Any, params: Any = None, run_id: Any = None) -> str:
         from pipeline.tasks.labelling import release
 
-        folder = release.release(
-            params["project"], None, params["required"], params["licence"], day, run_id, approved["card"]
-        )
-        return str(folder)
+        values = (params["required"], params["licence"], day, run_id, approved["card"])
+        return str(release.release(params["project"], None, *values))
 
     @task(**GPU, inlets=tables("annotated_comments"), outlets=MODELS)
     def train(day: str, params: Any = None, run_id: Any = None) -> str:

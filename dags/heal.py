@@ -10,6 +10,7 @@ then create the missing rows. `undertone heal` does the same work without Airflo
 from typing import Any
 
 from airflow.sdk import dag, task
+from airflow.sdk.exceptions import AirflowSkipException
 
 from dag_assets import TABLES, tables
 from dag_defaults import Tag, build
@@ -33,8 +34,6 @@ def heal() -> None:
 
     @task(outlets=tables(" ".join(sorted({*FOLLOWED.values()}))))
     def announce(missing_days: dict[str, list[str]], outlet_events: Any = None) -> dict[str, list[str]]:
-        from airflow.sdk.exceptions import AirflowSkipException
-
         if not any(missing_days.values()):
             raise AirflowSkipException("no day is missing")
         for table in {*FOLLOWED.values()}:

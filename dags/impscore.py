@@ -24,31 +24,20 @@ from airflow.sdk import TriggerRule, dag, task
 from dag_assets import MODELS, tables
 from dag_defaults import DAY, GPU, Tag, build, check_due, optional_param, param, resolve_day, service
 
+DATA = "Folder with one folder for each data set, such as latent_hatred/; empty: the rows of the table"
+CASSETTE = "A .jsonl cassette to add first, or `sample` for the shipped one; empty: the rows of the table"
+PROMPTS = "Folder with the wording for each source, such as toxigen.md; empty: the shipped prompts"
+PROFILES = "undertone also learns from graded groups; paper and official have their own hyperparameters"
 PARAMS = {
     "day": DAY,
-    "data": optional_param(
-        "string",
-        "Data sets",
-        "Folder with one folder for each data set, such as latent_hatred/; empty: the rows of the table",
-    ),
-    "cassette": optional_param(
-        "string",
-        "Completions",
-        "A .jsonl cassette to add first, or `sample` for the shipped one; empty: the rows of the table",
-    ),
+    "data": optional_param("string", "Data sets", DATA),
+    "cassette": optional_param("string", "Completions", CASSETTE),
     "model": optional_param("string", "Language model", "Model for the requests; empty: no request is sent"),
     "mode": param("live", "Mode", "cache-only: use only answers that are paid for", enum=["live", "cache-only"]),
-    "prompts": optional_param(
-        "string", "Prompts", "Folder with the wording for each source, such as toxigen.md; empty: the shipped prompts"
-    ),
+    "prompts": optional_param("string", "Prompts", PROMPTS),
     "max_cost": optional_param("number", "Cost limit", "Requests stop at this cost in USD; empty: no limit", minimum=0),
     "limit": optional_param("integer", "Sentences", "Maximum number of requests for each source", minimum=1),
-    "profile": param(
-        "undertone",
-        "Profile",
-        "undertone also learns from graded groups; paper and official have their own hyperparameters",
-        enum=["undertone", "paper", "official"],
-    ),
+    "profile": param("undertone", "Profile", PROFILES, enum=["undertone", "paper", "official"]),
     "epochs": optional_param("integer", "Epochs", "Empty: the number of the profile", minimum=1),
     "seed": optional_param("integer", "Seed", "Empty: 42, as in the released code"),
     "promote": param(False, "Promote", "Score days with it, even if it learned only from the pairs of the sample"),
@@ -83,14 +72,9 @@ def impscore() -> None:
     def answers(source: str, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks import asking
 
-        options = asking.Options(
-            params["model"],
-            mode=params["mode"],
-            max_cost=params["max_cost"],
-            endpoint=asking.find_endpoint(*service("undertone_llm")),
-            run_id=run_id,
-            prompts=params["prompts"],
-        )
+        endpoint = asking.find_endpoint(*service("undertone_llm"))
+        values = {name: params[name] for name in ("mode", "max_cost", "prompts")}
+        options = asking.Options(params["model"], endpoint=endpoint, run_id=run_id, **values)
         return asking.ask(source, options, params["limit"], day)
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)

@@ -17,27 +17,23 @@ judge has rated. The scorer is promoted if it agrees with the judge at least as 
 from typing import Any
 
 from airflow.sdk import Param, dag, task
+from airflow.sdk.exceptions import AirflowSkipException
 
 from dag_assets import MODELS, tables
 from dag_defaults import DAY, GPU, Tag, build, optional_param, param, resolve_day, service, skip_missing
 
+RUBRICS = "What is judged; quality is the commenting paper's 1 to 5, subtext CSD's eight kinds"
+COST = {"type": ["null", "number"], "minimum": 0}
 PARAMS = {
     "day": DAY,
     "llm": optional_param("string", "Judge", "Language model that judges. Empty: UNDERTONE_JUDGE"),
     "mode": Param("scale", enum=["scale", "pairwise"], title="Mode", description="Each text by itself, or two by two"),
-    "rubric": param(
-        "implicitness",
-        "Rubric",
-        "What is judged; quality is the commenting paper's 1 to 5, subtext CSD's eight kinds",
-        enum=["implicitness", "quality", "subtext"],
-    ),
+    "rubric": param("implicitness", "Rubric", RUBRICS, enum=["implicitness", "quality", "subtext"]),
     "days": Param(7, type="integer", minimum=1, title="Days", description="That end with the day of the run"),
     "limit": Param(300, type="integer", minimum=1, title="Comments", description="Of each source at most"),
     "params": optional_param("object", "Sampling", "Parameters, such as {}. Empty: log probabilities on a scale"),
     "distil": Param(False, type="boolean", title="Distil", description="Train the scorer on the judged comments"),
-    "max_cost": Param(
-        1.0, type=["null", "number"], minimum=0, title="Cost limit", description="Requests stop at this cost in USD"
-    ),
+    "max_cost": Param(1.0, **COST, title="Cost limit", description="Requests stop at this cost in USD"),
 }
 
 
@@ -56,8 +52,6 @@ def judge() -> None:
 
     @task(**GPU, outlets=MODELS)
     def model(judged: Any, day: str, params: Any = None, run_id: Any = None) -> str:
-        from airflow.sdk.exceptions import AirflowSkipException
-
         from pipeline.tasks.calibration import distillation
 
         if not params["distil"] or params["rubric"] != "implicitness":

@@ -34,6 +34,8 @@ _DIVERGENCE = "Of two expectations of a word; empty: the paper's, hellinger for 
 _FORMATS = ["own", "google", "broadcast", "colloquial"]
 _NAME: dict[str, Any] = {"type": "string", "pattern": "^[a-z][a-z0-9_]{0,29}$"}
 _SHARE: dict[str, Any] = {"default": None, "type": ["null", "number"], "exclusiveMinimum": 0, "maximum": 1}
+_WEIGHTS = ["balanced", "exponential", "printed", "released"]
+_PAIR_WEIGHTS = "What shared words count in pairs of sentences and in comments with contexts"
 _ADAPT = "Adapt the encoder to the corpus with this profile, and use this model; empty: use the model above"
 PARAMS = {
     "day": DAY,
@@ -45,23 +47,13 @@ PARAMS = {
     "split": Param(**_TEXT, title="Part", description="Part of the data set, such as test; empty: all"),
     "syntax": Param(**_TEXT, title="Trees", description="CoNLL-U file with the sentences of the data set"),
     "systems": Param(
-        _SYSTEMS, **_LIST, title="Systems", description="The baselines are copying, drop head, drop tail and random"
+        _SYSTEMS, **_LIST, title="Systems", description="Next to copying, drop head, drop tail and random"
     ),
     "ratio": Param(**_SHARE, title="Ratio", description="Share of words to keep; empty: the share that people keep"),
     "divergence": Param(None, enum=_DIVERGENCES, title="Divergence", description=_DIVERGENCE),
-    "weights": param(
-        "balanced",
-        "Weights",
-        "What words near and far from a dropped span count",
-        enum=["balanced", "exponential", "printed", "released"],
-    ),
+    "weights": param("balanced", "Weights", "What words near and far from a dropped span count", enum=_WEIGHTS),
     "spans": param("paper", "Spans", "Range of their lengths, as in its code", enum=["paper", "released"]),
-    "pair_weights": param(
-        "mean",
-        "Weights of pairs",
-        "What shared words count in pairs of sentences and in comments with contexts",
-        enum=["mean", "sum", "distance"],
-    ),
+    "pair_weights": param("mean", "Weights of pairs", _PAIR_WEIGHTS, enum=["mean", "sum", "distance"]),
     "pairs": Param(**_TEXT, title="Pairs", description="Graded pairs, csv or jsonl; empty: the sample"),
     "treebank": Param(**_TEXT, title="Treebank", description="CoNLL-U; empty: the sample"),
     "limit": param(200, "Sentences", "Maximum from the treebank and for each test", minimum=1),

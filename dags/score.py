@@ -13,21 +13,17 @@ writes `scores_explained`: the words that carry the highest and the lowest score
 from typing import Any
 
 from airflow.sdk import TriggerRule, dag, task
+from airflow.sdk.exceptions import AirflowSkipException
 
 from dag_assets import tables
 from dag_defaults import DAY, GPU, Tag, build, optional_param, param, resolve_day
 
+MODEL = "Empty: the newest model trained for the day or an earlier day"
+SHARDS = "One mapped task for each shard; the import of torch takes four seconds per task"
 PARAMS = {
     "day": DAY,
-    "model_id": optional_param(
-        "string", "Model", "Empty: the newest model trained for the day or an earlier day", pattern="^[0-9a-f]{64}$"
-    ),
-    "rows_per_shard": param(
-        10_000,
-        "Texts per shard",
-        "One mapped task for each shard; the import of torch takes four seconds per task",
-        minimum=1,
-    ),
+    "model_id": optional_param("string", "Model", MODEL, pattern="^[0-9a-f]{64}$"),
+    "rows_per_shard": param(10_000, "Texts per shard", SHARDS, minimum=1),
     "explain": param(0, "Explain", "Comments of each end of a source; 0 for none", minimum=0),
 }
 
@@ -54,8 +50,6 @@ def score() -> None:
 
     @task(**GPU, trigger_rule=TriggerRule.NONE_FAILED)
     def words(staged: Any, day: str, pinned: Any, params: Any = None) -> dict[str, Any]:
-        from airflow.sdk.exceptions import AirflowSkipException
-
         from pipeline.tasks.daily import score
 
         if not params["explain"]:

@@ -23,14 +23,11 @@ from airflow.sdk import Param, TriggerRule, dag, task
 from dag_assets import PAGES, tables
 from dag_defaults import DAY, GPU, Tag, build, check_due, optional_param, param, resolve_day, service
 
+STUDIES = "sensitivity trains 360 times; detection sends requests to a language model"
+ITEMS = {"type": "string", "enum": ["ablation", "sensitivity", "data_sets", "detection", "validation"]}
 PARAMS = {
     "day": DAY,
-    "studies": param(
-        ["ablation", "data_sets"],
-        "Studies",
-        "sensitivity trains 360 times; detection sends requests to a language model",
-        items={"type": "string", "enum": ["ablation", "sensitivity", "data_sets", "detection", "validation"]},
-    ),
+    "studies": param(["ablation", "data_sets"], "Studies", STUDIES, items=ITEMS),
     "runs": param(3, "Runs", "Number of trainings for each design or setting", minimum=1),
     "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the paper's 30"),
     "cells_per_task": param(15, "Trainings per task", "For ablation and sensitivity", minimum=1),

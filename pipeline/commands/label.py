@@ -55,7 +55,7 @@ def export(
         rules = Rules(tuple(lang), hot, min_chars, max_chars, min_likes, not any_context, per_thread, limit)
         if not retry(csd.select, project, day, rules):
             raise csd.explain_empty_selection(project, day)
-    folder = out or csd.get_step_folder(project, csd.STEPS[0])
+    folder = out or csd.get_step_project(project, csd.STEPS[0]).folder
     tasks, _ = csd.list_step_tasks(project, csd.STEPS[0])
     csd.export(folder, tasks, None, rater or ())
     console.show(pl.DataFrame({"project": [project], "tasks": [tasks.height], "folder": [str(folder)]}), as_json)
@@ -100,7 +100,7 @@ def adjudicate(
     for step in csd.STEPS[1:]:
         tasks, labels = csd.list_step_tasks(project, step)
         if tasks.height:
-            folder = csd.get_step_folder(project, step)
+            folder = csd.get_step_project(project, step).folder
             folder = out / folder.name if out else folder
             csd.export(folder, tasks, labels, (adjudicator if step[1] == 2 else rater) or ())
             rows.append((*step, tasks.height, int(tasks["fields"].list.len().sum()), str(folder)))

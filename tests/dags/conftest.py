@@ -25,9 +25,15 @@ def load(path: Path = DAGS) -> Any:
 
 
 @pytest.fixture(scope="session")
-def dags(airflow_db: None) -> dict[str, Any]:
+def bag(airflow_db: None) -> Any:
+    """The DAG files parsed once."""
+    return load()
+
+
+@pytest.fixture(scope="session")
+def dags(bag: Any) -> dict[str, Any]:
     """Each DAG."""
-    return dict(load().dags)
+    return dict(bag.dags)
 
 
 @pytest.fixture

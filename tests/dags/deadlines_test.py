@@ -23,29 +23,22 @@ probe()
 CHAIN = {"collect", "tokenize", "score", "report"}
 
 
-@pytest.fixture(scope="module")
-def bag(airflow_db: None) -> Any:
-    """All DAGs of an installation that wants its runs done in six hours."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UNDERTONE_DEADLINE_HOURS", "6")
-        return load()
-
-
-def test_the_daily_chain_has_deadlines(bag: Any) -> None:
+def test_the_daily_chain_has_deadlines(airflow_db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each DAG of the chain, and no other, has an alert six hours after it was queued, by a function of the package."""
     from airflow.sdk import DeadlineReference
 
-    assert {dag.dag_id for dag in bag.dags.values() if dag.deadline} == CHAIN
-    for name in CHAIN:
-        [alert] = bag.dags[name].deadline
+    monkeypatch.setenv("UNDERTONE_DEADLINE_HOURS", "6")
+    deadlines = {dag.dag_id: dag.deadline for dag in load().dags.values() if dag.deadline}
+    assert set(deadlines) == CHAIN
+    for [alert] in deadlines.values():
         assert alert.interval == dt.timedelta(hours=6)
         assert alert.reference == DeadlineReference.DAGRUN_QUEUED_AT
         assert alert.callback.path == f"{alerts.deadline_missed.__module__}.{alerts.deadline_missed.__name__}"
 
 
-def test_nobody_is_told_who_did_not_ask(airflow_db: None) -> None:
+def test_nobody_is_told_who_did_not_ask(dags: dict[str, Any]) -> None:
     """Without UNDERTONE_DEADLINE_HOURS no DAG has a deadline, which `airflow dags test` would stumble over."""
-    assert not any(dag.deadline for dag in load().dags.values())
+    assert not any(dag.deadline for dag in dags.values())
 
 
 def test_a_missed_deadline_reaches_the_callback(

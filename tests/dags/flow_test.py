@@ -100,18 +100,16 @@ def test_the_day_is_yesterday_by_default(run: Run) -> None:
 
 
 def test_a_misspelt_parameter_fails_at_once(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
-    """A parameter the DAG does not know fails the first task on its first try, and nothing is written."""
+    """A parameter the DAG does not know fails the first task on its first try, and nothing is written.
+
+    The form does not take a day that is not written as YYYY-MM-DD.
+    """
+    with pytest.raises(Exception, match="is not a 'date'"):
+        run("tokenize", day="20261119")
     dag_run = run("tokenize", dai=DAY)
     assert states(dag_run)["day"] == "failed"
     assert read_tries(dag_run, "day") == [1]
     assert "unknown parameters: dai" in "".join(capfd.readouterr())
-    assert warehouse.get_snapshot_id("tokens") is None
-
-
-def test_a_day_in_another_form_is_refused(run: Run) -> None:
-    """The form does not take a day that is not written as YYYY-MM-DD."""
-    with pytest.raises(Exception, match="is not a 'date'"):
-        run("tokenize", day="20261119")
     assert warehouse.get_snapshot_id("tokens") is None
 
 
@@ -124,25 +122,22 @@ def test_bad_file_fails_at_once_and_writes_nothing(run: Run, tmp_path: Path) -> 
     assert all(warehouse.get_snapshot_id(name) is None for name in warehouse.list_tables())
 
 
-def test_score_without_a_model_of_ones_own(run: Run) -> None:
-    """Before any training a day is scored by the shipped model; if asked to, the DAG explains both ends."""
+def test_score_without_a_model_of_ones_own(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    """Before any training a day is scored by the shipped model; if asked to, the DAG explains both ends.
+
+    A model asked for by an unknown id fails at once, and nothing is published.
+    """
     run("collect", day=DAY, path="sample", source="zhihu")
+    dag_run = run("score", day=DAY, model_id="f" * 64)
+    assert [ti.try_number for ti in dag_run.get_task_instances() if str(ti.state) == "failed"] == [1]
+    assert "model ffffffffffff is not in" in "".join(capfd.readouterr())
+    assert warehouse.get_snapshot_id("scores") is None
     assert states(run_well(run, "score", day=DAY))["words"] == "skipped"
     run_well(run, "score", day=DAY, explain=1)
     assert warehouse.scan("scores_explained").collect()["comment_id"].n_unique() == 2
     rows = warehouse.scan("scores").collect()
     assert rows["model_id"].unique().to_list() == [in_force.load_model(None).model_id]
     assert rows.height == warehouse.scan("comments").collect().height
-
-
-def test_score_by_a_model_that_is_not_there(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
-    """A model asked for by an id that nobody knows fails at once, and nothing is published."""
-    run("collect", day=DAY, path="sample", source="zhihu")
-    dag_run = run("score", day=DAY, model_id="f" * 64)
-    assert dag_run.state == "failed"
-    assert [ti.try_number for ti in dag_run.get_task_instances() if str(ti.state) == "failed"] == [1]
-    assert "model ffffffffffff is not in" in "".join(capfd.readouterr())
-    assert warehouse.get_snapshot_id("scores") is None
 
 
 def test_a_failing_check_stops_the_report(run: Run, home: Path) -> None:
@@ -154,26 +149,19 @@ def test_a_failing_check_stops_the_report(run: Run, home: Path) -> None:
     assert not (home / "reports" / f"{DAY}.html").exists()
 
 
-def test_heal_announces_lost_days(run: Run) -> None:
-    """Days with comments but no tokens are announced anew; when nothing is missing the task is skipped."""
-    assert states(run("heal"))["announce"] == "skipped"
-    run("collect", day=DAY, path="sample", source="weibo")
-    assert states(run("heal"))["announce"] == "success"
-
-
-@pytest.mark.parametrize("logical_date", [None, A_DATE], ids=["no date", "a date"])
-def test_upkeep_runs(run: Run, logical_date: dt.datetime | None) -> None:
-    """Maintaining and healing run on fresh tables, with and without a logical date."""
-    assert run("maintain", logical_date=logical_date).state == "success"
-    assert states(run("heal", logical_date=logical_date))["announce"] == "skipped"
-
-
 def test_a_refusal_half_way_is_announced(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a site gave before it refused is in the tables, and the day is announced."""
+    """What a site gave before it refused is in the tables, and the day is announced; so is one without tokens by heal.
+
+    Maintaining and healing run on fresh tables, with and without a logical date, and find nothing to do.
+    """
+    for logical_date in (None, A_DATE):
+        assert run("maintain", logical_date=logical_date).state == "success"
+        assert states(run("heal", logical_date=logical_date))["announce"] == "skipped"
     with site_as_netease(monkeypatch):
         dag_run = run("collect", day=DAY, source="netease", live=True, threads=["186000"])
     assert states(dag_run)["publish"] == "success"
     assert warehouse.scan("comments").select(pl.len()).collect().item() > 0
+    assert states(run("heal"))["announce"] == "success"
 
 
 def test_training_waits_for_pairs(run: Run) -> None:
@@ -276,9 +264,7 @@ def test_data_sets_to_a_model(run: Run, tiny_encoder: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("dag_id", "conf"),
     [
-        ("ndd", {"data": "none.jsonl", "source": "mine"}),
         ("ndd", {"treebank": "none.conllu"}),
-        ("ndd", {"model": "no-such"}),
         ("commenting", {"numbers": {"att": {"epoch": 2}}}),
         ("studies", {"studies": ["detection"], "ask": "m", "detect": ["none"]}),
     ],
@@ -292,25 +278,10 @@ def test_what_cannot_be_computed_fails_in_the_first_task(run: Run, dag_id: str, 
     assert "success" not in tasks.values()
 
 
-def test_a_folder_that_is_not_there_fails_at_once(run: Run, tmp_path: Path) -> None:
-    """A mistyped folder fails the first task on its first try, and nothing is trained."""
-    dag_run = run("impscore", day=DAY, data=str(tmp_path / "none"))
-    assert states(dag_run)["data_sets"] == "failed"
-    assert states(dag_run)["train"] == "upstream_failed"
-    assert read_tries(dag_run, "data_sets") == [1]
-
-
 def test_a_language_model_is_asked(
-    run: Run,
-    tiny_encoder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
+    run: Run, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any, caplog: Any
 ) -> None:
     """Named in the form, a model is asked for what is missing, once; its key shows nowhere, its answers train."""
-    from tests.support.servers.llm_server import Server
-
     key = "kanarienvogel-llm-0042"
     path = jsonl(tmp_path / "own.csv", "text,prompt", *(f"nice hat {n},explicit_en" for n in range(12)))
     pairs.import_sentences("mine", str(path), DAY, is_own=True)

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,23 +31,22 @@ for conf in ({{"source": "weibo", "path": "sample"}}, {{"{CANARY}": "x"}}):
 """
 
 
-@pytest.fixture(scope="module")
-def events(airflow_db: None, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+@pytest.fixture
+def events(airflow_db: None, tmp_path: Path) -> list[dict[str, Any]]:
     """The events of both runs, with the settings that README names."""
-    folder = tmp_path_factory.mktemp("lineage")
     transport = {
         "type": "transform", "transformer_class": "pipeline.lineage.Quiet",
-        "transport": {"type": "file", "log_file_path": str(folder / "events.jsonl"), "append": True},
+        "transport": {"type": "file", "log_file_path": str(tmp_path / "events.jsonl"), "append": True},
     }  # fmt: skip
     env = {
-        **os.environ, "UNDERTONE_HOME": str(folder / "home"), "UNDERTONE_USER_KEY": CANARY,
+        **os.environ, "UNDERTONE_HOME": str(tmp_path / "home"), "UNDERTONE_USER_KEY": CANARY,
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport), "AIRFLOW__OPENLINEAGE__NAMESPACE": "undertone",
         "AIRFLOW__OPENLINEAGE__EXTRACTORS": "pipeline.lineage.Tables",
     }  # fmt: skip
     process = subprocess.run([sys.executable, "-c", RUN], env=env, capture_output=True, text=True, check=False)
     states = [line for line in process.stdout.splitlines() if line in {"success", "failed"}]
     assert states == ["success", "failed"], process.stdout + process.stderr
-    return [json.loads(line) for line in (folder / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in (tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 def of_task(events: list[dict[str, Any]], task: str, kind: str) -> dict[str, Any]:
@@ -55,29 +55,23 @@ def of_task(events: list[dict[str, Any]], task: str, kind: str) -> dict[str, Any
 
 
 @pytest.mark.slow
-def test_tasks_and_runs_say_how_they_went(events: list[dict[str, Any]]) -> None:
-    """Each task starts and completes or fails, and so do the runs."""
+def test_events_of_tasks_and_runs(events: list[dict[str, Any]]) -> None:
+    """Each task starts and completes or fails, and so do the runs.
+
+    What a task publishes is a dataset by its asset's address, and its row of `runs` is a run facet. Neither the
+    sample's comments nor a key, a parameter or the words of an exception are in any event.
+    """
     for task in ("day", "sources", "collect_source", "publish"):
         assert of_task(events, task, "START")["job"]["namespace"] == "undertone"
         assert of_task(events, task, "COMPLETE")
     assert of_task(events, "day", "FAIL")
     assert [event["eventType"] for event in events if event["job"]["name"] == "collect"] == ["COMPLETE", "FAIL"]
-
-
-@pytest.mark.slow
-def test_events_have_datasets_and_counts(events: list[dict[str, Any]]) -> None:
-    """What a task publishes is a dataset by its asset's address, and its row of `runs` is a run facet."""
     published = {(output["namespace"], output["name"]) for output in of_task(events, "publish", "COMPLETE")["outputs"]}
     names = ("articles", "comments", "dropped", "raw_pages", "runs")
     assert published == {("iceberg://undertone", name) for name in names}
     [row] = of_task(events, "collect_source", "COMPLETE")["run"]["facets"]["undertone_runs"]["rows"]
     assert (row["step"], row["source"], row["day"]) == ("collect", "weibo", DAY)
     assert row["read_count"] == row["kept_count"] + row["dropped_count"] > 0
-
-
-@pytest.mark.slow
-def test_events_hold_no_words(events: list[dict[str, Any]]) -> None:
-    """Neither the sample's comments nor a key, a parameter or the words of an exception are in any event."""
     content = json.dumps(events, ensure_ascii=False)
     failed = of_task(events, "day", "FAIL")["run"]["facets"]
     assert failed["errorMessage"]["message"] == lineage.FAILED

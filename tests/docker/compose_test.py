@@ -33,40 +33,34 @@ def secrets_of(service: dict[str, Any]) -> set[str]:
     return {secret if isinstance(secret, str) else secret["source"] for secret in service.get("secrets", ())}
 
 
-@pytest.mark.parametrize("service", OTHERS.values(), ids=OTHERS)
-def test_an_image_of_others_is_pinned(service: dict[str, Any]) -> None:
-    """An image has a version and the digest of its content."""
-    assert re.fullmatch(r"[\w./-]+:v?\d[\w.-]*@sha256:[0-9a-f]{64}", service["image"])
-
-
-@each_of_ours
-def test_our_images_are_built_here(service: dict[str, Any]) -> None:
-    """Ours are built by a target of the Dockerfile, which the name of the image tells."""
-    build = service["build"]
-    assert service["image"].endswith(f"-{build['target']}")
-    stages = re.findall(r"^FROM \S+ AS ([\w-]+)$", (ROOT / build["dockerfile"]).read_text(encoding="utf-8"), re.M)
-    assert build["target"] in stages
+def test_images_are_pinned_or_built_here() -> None:
+    """Images of others have a version and the digest of their content, ours a target of the Dockerfile."""
+    for service in OTHERS.values():
+        assert re.fullmatch(r"[\w./-]+:v?\d[\w.-]*@sha256:[0-9a-f]{64}", service["image"])
+    for service in OURS.values():
+        build = service["build"]
+        assert service["image"].endswith(f"-{build['target']}")
+        stages = re.findall(r"^FROM \S+ AS ([\w-]+)$", (ROOT / build["dockerfile"]).read_text(encoding="utf-8"), re.M)
+        assert build["target"] in stages
 
 
 @each_service
 def test_a_service_is_bounded(service: dict[str, Any]) -> None:
-    """A service takes no more than its share, of the log's disk too, and wins no rights."""
+    """A service takes no more than its share, of the log's disk too, wins no rights, and is for this machine alone."""
     assert {"mem_limit", "cpus", "pids_limit"} < service.keys()
     assert service["logging"]["options"].keys() == {"max-size", "max-file"}
     assert service["security_opt"] == ["no-new-privileges:true"]
-
-
-@pytest.mark.parametrize("service", [service for name, service in SERVICES.items() if name not in JOBS])
-def test_a_service_is_watched(service: dict[str, Any]) -> None:
-    """A service tells whether it is well, and comes back."""
-    assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}
-    assert {"interval", "timeout", "retries", "start_period"} < service["healthcheck"].keys()
-    assert service["restart"] == "unless-stopped"
+    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
+    assert service.get("network_mode") != "host"
 
 
 def test_who_waits_waits_for_what_will_be() -> None:
-    """Services wait for jobs that ended and for services that are watched."""
+    """Services tell whether they are well, come back, and wait for jobs that ended and services that are watched."""
     for name, service in SERVICES.items():
+        if name not in JOBS:
+            assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}, name
+            assert {"interval", "timeout", "retries", "start_period"} < service["healthcheck"].keys(), name
+            assert service["restart"] == "unless-stopped", name
         for other, wait in service.get("depends_on", {}).items():
             assert wait["condition"] == ("service_completed_successfully" if other in JOBS else "service_healthy"), name
             assert set(SERVICES[other].get("profiles", ())) <= set(service.get("profiles", ())), name
@@ -74,19 +68,18 @@ def test_who_waits_waits_for_what_will_be() -> None:
 
 @each_of_ours
 def test_ours_can_write_to_volumes_alone(service: dict[str, Any]) -> None:
-    """Our containers have no capability and a root that nobody writes to; what is written in memory is bounded."""
+    """Our containers have no capability and a root that nobody writes to; what is written in memory is bounded.
+
+    What the environment and commands say of /run/secrets is there.
+    """
+    mounted = {secret if isinstance(secret, str) else secret["target"] for secret in service["secrets"]}
+    text = f"{service['environment']} {service['command']}"
+    assert set(re.findall(r"/run/secrets/([\w.]+)", text)) <= mounted
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert all("size=" in mount for mount in service["tmpfs"])
     assert "user" not in service  # which the image sets, and is not root
     assert "privileged" not in service
-
-
-@each_service
-def test_only_this_machine_reaches_a_port(service: dict[str, Any]) -> None:
-    """A port is published on the loopback address alone."""
-    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", ()))
-    assert service.get("network_mode") != "host"
 
 
 @each_service
@@ -176,14 +169,6 @@ def test_a_model_of_the_hub_can_be_kept() -> None:
     for name in TASKS:
         assert any(volume.endswith(f":{home}") for volume in SERVICES[name]["volumes"])
         assert SERVICES[name]["environment"]["HF_HUB_OFFLINE"] == "${HF_HUB_OFFLINE:-1}"
-
-
-@each_of_ours
-def test_a_file_that_is_named_is_mounted(service: dict[str, Any]) -> None:
-    """What the environment and commands say of /run/secrets is there."""
-    mounted = {secret if isinstance(secret, str) else secret["target"] for secret in service["secrets"]}
-    text = f"{service['environment']} {service['command']}"
-    assert set(re.findall(r"/run/secrets/([\w.]+)", text)) <= mounted
 
 
 def test_airflow_knows_its_settings() -> None:

@@ -54,22 +54,16 @@ def test_who_gets_which_secret() -> None:
     assert secrets == {"workers": "undertone-worker", **dict.fromkeys(airflow, "undertone-airflow")}
 
 
-@pytest.mark.parametrize(
-    ("part", "probe", "service"),
-    [
-        ("scheduler", "startupProbe", None),
-        ("scheduler", "livenessProbe", None),
-        ("dagProcessor", "livenessProbe", "dag-processor"),
-        ("triggerer", "livenessProbe", "triggerer"),
-        ("workers", "livenessProbe", "worker-default"),
-    ],
-)
-def test_a_probe_is_what_the_image_has(part: str, probe: str, service: str | None) -> None:
+def test_a_probe_is_what_the_image_has() -> None:
     """The chart's own command is a script of Airflow's image; each probe has one, compose's where that has the same."""
-    kind, *command = SERVICES[service]["healthcheck"]["test"] if service else ("CMD", *JOB)
-    values = VALUES[part][probe]
-    assert values["command"] == (["sh", "-c", command[0].replace("$$", "$")] if kind == "CMD-SHELL" else command)
-    assert values["timeoutSeconds"] == 45  # starting Airflow's command takes longer than the chart's 20 on a busy node
+    services = {"dagProcessor": "dag-processor", "triggerer": "triggerer", "workers": "worker-default"}
+    probes = [(VALUES["scheduler"][f"{name}Probe"], ("CMD", *JOB)) for name in ("startup", "liveness")]
+    probes += [
+        (VALUES[part]["livenessProbe"], SERVICES[name]["healthcheck"]["test"]) for part, name in services.items()
+    ]
+    for values, (kind, *command) in probes:
+        assert values["command"] == (["sh", "-c", command[0].replace("$$", "$")] if kind == "CMD-SHELL" else command)
+        assert values["timeoutSeconds"] == 45  # Airflow's command takes longer than the chart's 20 on a busy node
 
 
 def test_nothing_runs_that_the_image_has_not() -> None:
@@ -97,19 +91,10 @@ def test_a_secret_that_is_named_is_made() -> None:
 
 
 def test_only_gpu_tasks_leave_celery(policy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task of the queue `gpu` gets a pod with the override, any other is left as it is; DAG files say nothing."""
-    monkeypatch.setattr(policy, "pod", lambda: "a pod")
-    on_gpu = SimpleNamespace(queue="gpu", executor=None, executor_config={})
-    other = SimpleNamespace(queue="default", executor=None, executor_config={})
-    for task in (on_gpu, other):
-        policy.task_instance_mutation_hook(task)
-    assert (on_gpu.executor, on_gpu.executor_config) == ("KubernetesExecutor", {"pod_override": "a pod"})
-    assert (other.executor, other.executor_config) == (None, {})
-    assert "KubernetesExecutor" in VALUES["executor"].split(",")
+    """A task of the queue `gpu` gets a pod with the override, any other is left as it is; DAG files say nothing.
 
-
-def test_airflow_takes_the_policy(policy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow knows the hook by this name and calls it with what it has; the chart reads the text as a template."""
+    Airflow knows the hook by this name and calls it with what it has; the chart reads the text as a template.
+    """
     import pluggy
     from airflow import policies
 
@@ -117,9 +102,12 @@ def test_airflow_takes_the_policy(policy: ModuleType, monkeypatch: pytest.Monkey
     manager = pluggy.PluginManager(policies.local_settings_hookspec.project_name)
     manager.add_hookspecs(policies)
     policies.make_plugin_from_local_settings(manager, policy, {"task_instance_mutation_hook"})
-    task = SimpleNamespace(queue="gpu", executor=None, executor_config={})
-    manager.hook.task_instance_mutation_hook(task_instance=task, dag_run=None)
-    assert task.executor == "KubernetesExecutor"
+    on_gpu, other = (SimpleNamespace(queue=name, executor=None, executor_config={}) for name in ("gpu", "default"))
+    for task in (on_gpu, other):
+        manager.hook.task_instance_mutation_hook(task_instance=task, dag_run=None)
+    assert (on_gpu.executor, on_gpu.executor_config) == ("KubernetesExecutor", {"pod_override": "a pod"})
+    assert (other.executor, other.executor_config) == (None, {})
+    assert "KubernetesExecutor" in VALUES["executor"].split(",")
     assert "{{" not in (DOCKER / "airflow_local_settings.py").read_text(encoding="utf-8")
 
 
@@ -150,12 +138,9 @@ def test_the_override_keeps_what_the_template_has(policy: ModuleType) -> None:
 
     workers = VALUES["workers"]
     container = {
-        "name": "base",
-        "image": "undertone:0.1.0-cpu",
-        "env": VALUES["env"],
-        "resources": workers["resources"],
+        "name": "base", "image": "undertone:0.1.0-cpu", "env": VALUES["env"], "resources": workers["resources"],
         "volumeMounts": workers["extraVolumeMounts"],
-    }
+    }  # fmt: skip
     spec = {"containers": [container], "volumes": workers["extraVolumes"]}
     template = PodGenerator.deserialize_model_dict({"spec": spec})
     assert isinstance(template, k8s.V1Pod)

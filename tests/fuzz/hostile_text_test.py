@@ -172,7 +172,7 @@ def test_names_become_no_paths(tmp_path: Path, tables: Path) -> None:
     own.write_text("nice hat\n", encoding="utf-8")
     before = sorted(tmp_path.rglob("*"))
     acts: list[Callable[[str], object]] = [
-        lambda name: collect.import_files([own], name, DAY), lambda name: csd.get_step_folder(name, (1, 1)),
+        lambda name: collect.import_files([own], name, DAY), lambda name: csd.get_step_project(name, (1, 1)).folder,
         release.get_page_path, lambda name: release.release(name or "../x"), prompt.load,
         lambda name: in_force.load_model(name or "../x"),
     ]  # fmt: skip

@@ -18,7 +18,7 @@ from pipeline.examples.recam.building import SUBTASKS
 from pipeline.metrics.recam import audit as cloze_audit
 from pipeline.progress import track
 from pipeline.tasks.labelling import projects
-from pipeline.tasks.recam import build, options, ratings, readers, targets
+from pipeline.tasks.recam import options, ratings, readers, targets
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.retry import retry
 
@@ -69,10 +69,10 @@ def build_items(
     subtasks = [targets.check_subtask(subtask)] if subtask else list(SUBTASKS)
     with track("steps") as on_progress:
         if file and out:
-            counts = build.build_file(file, out, subtasks, rules, choosing, on_progress, splits)
+            counts = options.build_file(file, out, subtasks, rules, choosing, on_progress, splits)
         else:
             warehouse.create()
-            counts = retry(build.build, day, subtasks, rules, choosing, this_run(), on_progress)
+            counts = retry(options.build, day, subtasks, rules, choosing, this_run(), on_progress)
     console.table(counts)
 
 

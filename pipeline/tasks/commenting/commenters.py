@@ -1,8 +1,4 @@
-"""Commenters as tasks: from articles with comments to a model (AAC-21 to AAC-25).
-
-Two retrieve a comment of a similar article (IR-T, IR-TC), three write one (Seq2seq, Att, Att-TC), and a pretrained
-encoder-decoder may be fitted too. The registry holds the models of the first five.
-"""
+"""Commenters as tasks: from articles with comments to a model that retrieves or writes comments (AAC-21 to AAC-25)."""
 
 import math
 from collections import Counter
@@ -30,8 +26,7 @@ from pipeline.training.registry import Model
 
 VALIDATION = 0.1  # share of a file's articles
 RETRIEVING = ("ir_t", "ir_tc")
-WRITING = ("seq2seq", "att", "att_tc")
-SYSTEMS = (*RETRIEVING, *WRITING)
+SYSTEMS = (*RETRIEVING, "seq2seq", "att", "att_tc")
 """The five of the paper (section 5)."""
 
 _COLUMNS = {  # of the results of an epoch: metric and split
@@ -109,14 +104,13 @@ def fit(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | 
     result = module.fit(data.articles, data.comments, recipe, state, device=choose_device())
     config = {**result.config, "system": system, "data_hash": data_hash}
     history = result.history.with_columns(count=pl.lit(data.comments.height))
+    chance = recipes.compute_chance(recipe) if system in RETRIEVING else None
     return TrainedModel(
         kind=get_kind(system),
         tensors=result.tensors,
         config=config,
         summary=select_scalars(config),
-        evaluations=model_registry.build_epoch_rows(
-            history, _COLUMNS, recipes.compute_chance(recipe) if system in RETRIEVING else None
-        ),
+        evaluations=model_registry.build_epoch_rows(history, _COLUMNS, chance),
         make_held_out=lambda: make_held_out(system, data),
         texts=pl.concat([data.comments["text"], texts]),
     )
@@ -125,8 +119,7 @@ def fit(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | 
 def make_held_out(system: str, data: Data) -> list[HeldOut]:
     """Hold out up to 2,000 comments of the validation articles, by which commenters of a system are compared.
 
-    One that retrieves ranks each comment among 50 of other articles; the baseline is chance. One that writes expects
-    each word of a comment; the baseline is the frequencies of the words in the training comments.
+    One that retrieves ranks each comment among 50 of other articles; one that writes expects each of its words.
     """
     import torch
 
@@ -188,10 +181,7 @@ def train_file(
 
 
 def train(day: str, system: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
-    """Train on the corpus into the registry, with options of `fit`; return the model's id.
-
-    The commenter is promoted from that day on if it is as good as the one in force, or by `promote`.
-    """
+    """Train on the corpus into the registry, with options of `fit`; return the model's id."""
 
     def fit_corpus() -> TrainedModel:
         data = read_tables()
@@ -214,11 +204,7 @@ def load_model(ref: str | None = None, system: str = SYSTEMS[-1], day: str | Non
 
 
 def fit_pretrained(data: Data, out: Path, start: str, changes: Mapping[str, Any] | None = None) -> pl.DataFrame:
-    """Fit a pretrained encoder-decoder on data of `read_file` into a new folder; return its losses by epoch.
-
-    `start` is the pretrained model, a folder or a hub name with @revision; `changes` are to the recipe of
-    `training.subtext.seq2seq`.
-    """
+    """Fit a pretrained encoder-decoder on data of `read_file` into a new folder; see `recovery.train`."""
     article_rows = data.articles.select("article_id", "split", text="title_text", context="content_text")
     rows = data.comments.select("article_id", meaning="text").join(article_rows, on="article_id", how="inner")
     return recovery.train(rows, out, start=start, changes={"keep": "start", **(changes or {})})

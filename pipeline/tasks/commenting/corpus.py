@@ -58,7 +58,6 @@ def scan_articles() -> pl.LazyFrame:
 
 
 def _scan_commented(source: str | None, snapshot: int | None) -> pl.LazyFrame:
-    """Scan the articles that have comments."""
     condition = pl.lit(value=True) if source is None else pl.col("source") == source
     commented = warehouse.scan("comments", condition).select(THREAD).unique()
     return day_texts.scan_articles(condition, snapshot).join(commented, on=THREAD, how="semi")
@@ -105,10 +104,7 @@ def scan_comments(only: pl.LazyFrame | None = None) -> pl.LazyFrame:
 def join_tokens(comments: pl.LazyFrame) -> pl.LazyFrame:
     """Join `tokens` as the tokenizers in force made them; null for comments that are not tokenized."""
     version = ["tokenizer", "tokenizer_version", "dictionary_hash"]
-    in_force = [
-        (lang, tokenizer.name, tokenizer.version, tokenizer.dictionary_hash)
-        for lang, tokenizer in load_tokenizers().items()
-    ]
+    in_force = [(lang, tool.name, tool.version, tool.dictionary_hash) for lang, tool in load_tokenizers().items()]
     versions = pl.LazyFrame(in_force, schema=["lang", *version], orient="row")
     key = ["text_hash", *version]
     tokens = warehouse.scan("tokens").select(*key, "tokens").unique(key, keep="any")
@@ -123,9 +119,7 @@ def read_tokenized_comments(only: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _check_tokenized(comments: pl.DataFrame) -> None:
-    """Raise Missing where tokens are null."""
-    without_tokens = comments.filter(pl.col("tokens").is_null())
-    if without_tokens.height:
+    if (without_tokens := comments.filter(pl.col("tokens").is_null())).height:
         days = ", ".join(map(str, without_tokens["day"].unique().sort().head(5)))
         raise Missing(f"{without_tokens.height} comments are not tokenized: `undertone tokenize --day DAY` for {days}")
 
@@ -135,22 +129,25 @@ def publish(
 ) -> dict[str, int]:
     """Replace the threads of each source and their references; count the articles by split or reason to drop them.
 
-    `only` is the source of the parts; without it, a source that no longer has articles is emptied. Missing if some
-    comments are not tokenized.
+    `only` is the source of the parts; without it, a source that no longer has articles is emptied.
     """
     slices.parse_day(day)
     timer = runs.start(staged)
     rules = rules or Rules()
     tokenized = warehouse.scan_staged("threads", staged) if staged else empty("threads").lazy()
     articles = tokenized.select(*THREAD, "category", **_WORD_COUNTS).collect()
-    corpus = commenting.build_corpus(articles, _count_words(articles), rules)
+    rows = join_tokens(scan_comments(articles.lazy().select("source").unique()))
+    written = pl.coalesce(pl.col("created_at").dt.date(), "day")
+    comments = rows.select(*COMMENT, "day", "like_count", written=written, tokens=_count_list("tokens")).collect()
+    _check_tokenized(comments)
+    corpus = commenting.build_corpus(articles, comments.drop("day").rename({"tokens": "words"}), rules)
     columns = TABLES["threads"].schema.column_names()
     for source in [only] if only else list_sources("threads", articles["source"]):
         is_source = pl.col("source") == source
         threads = corpus.threads.filter(is_source).select(*THREAD, "comment_count", "like_count", "split", "reason")
-        rows = tokenized.filter(is_source).join(threads.lazy(), on=THREAD, how="inner")
         partition = warehouse.make_slice(source=source)
-        warehouse.overwrite("threads", partition, rows.select(columns), run_id)
+        thread_rows = tokenized.filter(is_source).join(threads.lazy(), on=THREAD, how="inner").select(columns)
+        warehouse.overwrite("threads", partition, thread_rows, run_id)
         warehouse.overwrite("reference_comments", partition, corpus.references.filter(is_source), run_id)
         dropped, kept_count = corpus.dropped.filter(is_source), threads["split"].count()
         runs.record_step(source, day, ORIGIN, STEP, kept_count, dropped, rules._asdict(), run_id, timer)
@@ -164,15 +161,6 @@ def _count_list(column: str) -> pl.Expr:
 
 
 _WORD_COUNTS = {"title_words": _count_list("title_tokens"), "content_words": _count_list("content_tokens")}
-
-
-def _count_words(articles: pl.DataFrame) -> pl.DataFrame:
-    """Count the words of the comments of some sources: the columns that `build_corpus` reads."""
-    rows = join_tokens(scan_comments(articles.lazy().select("source").unique()))
-    written = pl.coalesce(pl.col("created_at").dt.date(), "day")
-    comments = rows.select(*COMMENT, "day", "like_count", written=written, tokens=_count_list("tokens")).collect()
-    _check_tokenized(comments)
-    return comments.drop("day").rename({"tokens": "words"})
 
 
 def list_sources(table: str, sources: pl.Series, condition: pl.Expr | None = None) -> list[str]:

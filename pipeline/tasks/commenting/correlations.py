@@ -38,16 +38,12 @@ SENSITIVITY = {
 
 
 def read_judged() -> pl.DataFrame:
-    """Read the metric scores of comments that people graded; where some are weighted, only comments that have both.
-
-    Returns item_id, group (the article), grade, metric, is_weighted, value. Missing without any.
-    """
+    """Read the scores of graded comments: item_id, group, grade, metric, is_weighted, value."""
     key = [*THREAD, "generated_id"]
     mean_grades = _read_generated_grades().group_by(key).agg(pl.col("grade").mean()).lazy()
     rows = warehouse.scan("metric_scores").join(mean_grades, on=key, how="inner")
     rows = rows.select("grade", "metric", "is_weighted", "value", item_id=GENERATED_ID, group=THREAD_ID)
-    judged = rows.sort("metric", "is_weighted", "item_id").collect()
-    if not judged.height:
+    if not (judged := rows.sort("metric", "is_weighted", "item_id").collect()).height:
         raise Missing("no measured comment was graded; see `undertone commenting rate candidates` and `measure`")
     weighted = judged.filter("is_weighted").select("item_id").unique()
     return judged.join(weighted, on="item_id", how="semi", maintain_order="left") if weighted.height else judged
@@ -75,9 +71,8 @@ def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.D
     """Correlate metrics with grades, plain and weighted, with intervals over articles (tables 3 and 4; AAC-26).
 
     Ratings of `read_ratings` add rows of the metric `human`, one half of the raters with the other (AAC-27). Returns
-    metric, is_weighted, coefficient, value, low, high, p, n; and for weighted metrics how much higher they correlate
-    than the plain ones: difference, difference_low, difference_high. With fewer than `MIN_ARTICLES` articles there are
-    no intervals but that of `human`, which is over the divisions of the raters.
+    `CORRELATED`; `difference` is how much higher a weighted metric correlates than the plain one. With fewer than
+    `MIN_ARTICLES` articles there are no intervals but that of `human`, which is over the divisions of the raters.
     """
     scores = judged.with_columns(pl.struct("metric", "is_weighted").alias("key"), format_name())
     keys = dict(scores.select("metric", "key").unique().iter_rows())
@@ -154,16 +149,12 @@ def format_table_4(correlations: pl.DataFrame) -> pl.DataFrame:
     rows = correlations.select(format_name(), "coefficient", "n", **texts)
     wide = rows.pivot("coefficient", index=["metric", "n"], values=list(texts), maintain_order=True)
     names = {f"value_{name}": name for name in COEFFICIENTS}
-    names |= {f"difference_{name}": f"{name} over plain" for name in COEFFICIENTS}
-    wide = wide.rename(names)
+    wide = wide.rename(names | {f"difference_{name}": f"{name} over plain" for name in COEFFICIENTS})
     return wide.select(column for column in wide.columns if wide[column].null_count() < wide.height)
 
 
 def measure_sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
-    """Correlate by each preset that makes weights of grades; the paper does not say which it used (AAC-18, E11).
-
-    Returns preset, metric, coefficient, value, ratio (mean of the weighted scores over that of the plain).
-    """
+    """Correlate by each preset of weights (AAC-18, E11); `ratio` is of the mean weighted and plain scores."""
     graded = read_judged().select("item_id", "group", "grade").unique()
     results = []
     for preset in weights.PRESETS:
@@ -188,8 +179,7 @@ def measure_sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
 def correlate_table(path: Path, grade: str = "grade", group: str | None = None) -> pl.DataFrame:
     """Correlate the number columns of a table with its grades; `w_x` is compared with `x`.
 
-    Each row is a comment. `grade` and `group` name columns, of the grades and of the articles; by default each row is a
-    separate group. BadInput names file and field.
+    Each row is a comment. `group` names the column of the articles; by default each row is a separate group.
     """
     frames = [pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in read_chunks(path)]
     rows = pl.concat(frames, how="diagonal_relaxed")
@@ -204,8 +194,7 @@ def correlate_table(path: Path, grade: str = "grade", group: str | None = None) 
     if not metrics:
         raise BadInput(f"{path}: expected columns of numbers besides {grade!r}, found none")
     for column, values in {grade: grade_values, **metrics}.items():
-        invalid = (~values.is_finite().fill_null(value=False)).arg_true()
-        if len(invalid):
+        if len(invalid := (~values.is_finite().fill_null(value=False)).arg_true()):
             value = f"{rows[column][invalid[0]]!r:.40}"
             raise BadInput(f"{path}, row {invalid[0] + 1}, field {column!r}: expected a number, found {value}")
     numbering = pl.int_range(rows.height, eager=True)

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pipeline.models.decoding import Decoding
 
 HUMAN, PRETRAINED = "human", "pretrained"
-ORIGIN = "commenting"
 STEP = "generate"
 SIMILAR = 10  # articles whose comments retrieving systems search
 _CHUNK = 256  # articles commented on at once
@@ -52,17 +51,12 @@ class Comments(NamedTuple):
 
     @property
     def signature(self) -> str:
-        """The signature of the scores."""
         options = ",".join(f"{name}:{value}" for name, value in sorted(self.config.items()))
         return f"{self.system}|model:{self.model_id[:12]}|{options}|undertone:{__version__}"
 
 
 def make_comments(model: Model, articles: pl.DataFrame, decoding: "Decoding | None" = None, first: int = 0) -> Comments:
-    """Make comments on articles, whose number seeds their samples, from `first` on.
-
-    Articles have title_tokens, content_tokens, and lang, which decides how words are joined. `decoding` decides how
-    many comments are written and how; by default it is one by beam search.
-    """
+    """Make comments on articles (title_tokens, content_tokens, lang); their number, from `first` on, is a seed."""
     from pipeline.models.commenting import commenters as writers
     from pipeline.models.decoding import Decoding
     from pipeline.training.commenting import retrieval
@@ -70,15 +64,13 @@ def make_comments(model: Model, articles: pl.DataFrame, decoding: "Decoding | No
     system, decoding = model.config["system"], decoding or Decoding()
     titles, contents = (articles[name].to_list() for name in ("title_tokens", "content_tokens"))
     if system in RETRIEVING:
-        candidates = retrieval.comment(
-            model.build(retrieval.load, choose_device()), titles, contents, SIMILAR, decoding.best
-        )
+        retriever = model.build(retrieval.load, choose_device())
+        candidates = retrieval.comment(retriever, titles, contents, SIMILAR, decoding.best)
         tokens = corpus.tokenize_column(candidates, "text").alias("tokens")
         rows = candidates.select("row", "text", tokens, score="relevance", found_in="comment_id")
         return Comments(rows, {"similar": SIMILAR, "best": decoding.best}, model.model_id, system)
-    written = writers.generate_candidates(
-        model.build(writers.load, choose_device()), titles, contents, decoding, first=first
-    )
+    writer = model.build(writers.load, choose_device())
+    written = writers.generate_candidates(writer, titles, contents, decoding, first=first)
     parts = [
         (row, join_words(comment.words, articles["lang"][row]), comment.words, comment.log_probability, None)
         for row, comments in enumerate(written)
@@ -175,7 +167,6 @@ def generate(
 
 
 def _join_keys(comments: Comments, articles: pl.DataFrame) -> pl.DataFrame:
-    """Join the keys of the articles, the model, the decoding and the signature to comments."""
     keys = articles.with_row_index("row").cast({"row": pl.Int64}).select("row", *THREAD)
     config = pl.lit(json.dumps(comments.config, sort_keys=True))
     facts = {"model_id": pl.lit(comments.model_id), "config": config, "signature": pl.lit(comments.signature)}
@@ -207,7 +198,7 @@ def _write_comments(
         without_comment = source_articles.join(comments, on=THREAD, how="anti")
         dropped = without_comment.select("source", reason=pl.lit("no_comment"), row_key="thread_id")
         count, config = source_articles.height - dropped.height, {"system": system}
-        runs.record_step(source, day, f"{ORIGIN}:{system}", STEP, count, dropped, config, run_id, timer)
+        runs.record_step(source, day, f"{corpus.ORIGIN}:{system}", STEP, count, dropped, config, run_id, timer)
         timer = runs.start()
     return comments.height
 

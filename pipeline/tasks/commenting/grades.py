@@ -1,7 +1,6 @@
-"""Grades of comments as tasks: comments to raters, their grades to a table (commenting, section 3; AAC-08).
+"""Grades of comments as tasks (commenting, section 3; AAC-08): `references` and `candidates` to raters, and back.
 
-Two sets of comments are graded: `references`, human comments of test articles, whose grades are their weights in the
-metrics; and `candidates`, generated comments and one human comment, on which the metrics are judged.
+The grades of references are their weights in the metrics; on candidates, which commenters made, metrics are judged.
 """
 
 import math
@@ -35,10 +34,7 @@ def get_project(kind: str) -> Project:
 
 
 def read_comments(kind: str) -> pl.DataFrame:
-    """Read the comments of a set with their articles, in the order of their ids.
-
-    Returns source, thread_id, comment_id, item_id, title, content, text, lang. Missing without any.
-    """
+    """Read the comments of a set, in order: also item_id, title, content, text, lang."""
     if kind == "references":
         rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(COMMENT)
         rows = rows.join(corpus.scan_comments(rows).select(*COMMENT, "text"), on=COMMENT, how="inner")
@@ -69,15 +65,14 @@ def read_tasks(kind: str) -> pl.DataFrame:
 
 def _read_all_tasks(kind: str) -> pl.DataFrame:
     """Read all tasks, also those whose comment or article changed since: answers to them may still come."""
-    command = f"`undertone commenting rate {kind}`"
-    return projects.read_tasks(get_project(kind).name, f"no {kind} were given to raters: {command}")
+    missing = f"no {kind} were given to raters: `undertone commenting rate {kind}`"
+    return projects.read_tasks(get_project(kind).name, missing)
 
 
 def export(kind: str, folder: Path, raters: Sequence[str] = (), lang: str = "zh") -> int:
     """Write tasks.jsonl, the guidelines, and a sheet of tasks for each named rater; return the task count.
 
-    Each task has two raters (AAC-08); `assigned.csv` in the set's own folder records them. A sheet that exists
-    already is BadInput, as it may hold grades.
+    Each task has two raters (AAC-08); `assigned.csv` in the set's own folder records them.
     """
     tasks = read_tasks(kind)
     projects.check_sheets(folder, raters, "comment")
@@ -104,15 +99,10 @@ def assign_tasks(kind: str, day: str, tool: Tool, studio: Studio | None = None, 
 def collect(
     kind: str, paths: Sequence[Path] = (), tool: Tool = "files", studio: Studio | None = None, run_id: str = "cli"
 ) -> dict[str, int]:
-    """Add grades from files or from a tool to the table `labels`, and update `comment_grades`.
-
-    Of two grades by one rater for one comment the later counts. Returns counts: tasks, graded (tasks with two grades),
-    waiting. BadInput names file, row and field.
-    """
+    """Add grades that a tool has, and update `comment_grades`; return counts: tasks, graded, waiting."""
     project, tasks = get_project(kind), read_tasks(kind)
 
-    def simulate() -> pl.DataFrame:
-        """Make grades of simulated raters, who keep the tasks that they had."""
+    def simulate() -> pl.DataFrame:  # by raters who keep the tasks that they had
         before = projects.read_simulated_assignment(project.name, tasks, f"these {kind}")
         assigned = assignment.assign(tasks["task_id"], simulated.GRADERS, assigned=before)
         return simulated.grade(tasks, simulated.GRADERS, assigned)
@@ -153,7 +143,6 @@ def publish(kind: str, run_id: str = "cli") -> int:
 
 
 def _collect_valid_grades(kind: str) -> pl.DataFrame:
-    """Collect the grades of a set that count: where people graded, only theirs."""
     labels, _ = projects.prefer_people(projects.read_labels(get_project(kind).name))
     return quality.collect_grades(labels, read_tasks(kind)).grades
 
@@ -172,18 +161,16 @@ def prune(run_id: str = "cli") -> None:
     orphans = warehouse.scan("comment_grades").join(existing, on=COMMENT, how="anti")
 
     def keep_existing(current: pl.LazyFrame) -> pl.LazyFrame:
-        columns = current.collect_schema().names()
-        return current.join(existing, on=COMMENT, how="semi").select(columns)
+        return current.join(existing, on=COMMENT, how="semi")
 
     for name in orphans.select(pl.col("project").unique().sort()).collect()["project"]:
         warehouse.replace("comment_grades", warehouse.make_slice(project=name), keep_existing, run_id)
 
 
 def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
-    """Import grades collected elsewhere, such as a published data set; return the count of comments.
+    """Import grades collected elsewhere, in place of the named project's earlier ones; return the count of comments.
 
-    The file has thread_id, comment_id, grade, and where they differ source and rater_id; one grade in each row. They
-    replace the earlier grades of the named project. BadInput names file, row and field.
+    The file has thread_id, comment_id, grade, and where they differ source and rater_id; one grade in each row.
     """
     if name in [get_project(kind).name for kind in KINDS]:
         raise BadInput(f"{name!r} is the project that raters' own grades are in; choose another name")
@@ -205,8 +192,7 @@ def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
         if len(sources) > 1:
             raise BadInput(f"{path}: a column `source` is needed, as comments of these ids are of {', '.join(sources)}")
         grades = grades.with_columns(pl.col("source").fill_null(sources[0] if sources else ""))
-    unknown = grades.join(comments, on=COMMENT, how="anti")
-    if unknown.height:
+    if (unknown := grades.join(comments, on=COMMENT, how="anti")).height:
         key = "/".join(unknown.row(0)[1:3])
         raise BadInput(f"{path}: {unknown.height} grades are of comments that are not there; the first is of {key}")
     facts = {"project": pl.lit(name), "tool": pl.lit("file")}

@@ -1,7 +1,4 @@
-"""Overlap with weighted references as tasks: of files, and of generated comments (AAC-11 to AAC-20).
-
-The weights of references are people's grades of them (`comment_grades`); without grades only plain metrics exist.
-"""
+"""Overlap with references weighted by people's grades, as tasks: of files and of generated comments (AAC-11 to 20)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -54,7 +51,6 @@ class Files(NamedTuple):
     tokenize: str = "jieba"  # jieba, chars or none
 
     def read_weights(self) -> Iterator[list[float]] | None:
-        """Read the weights of each line, if there are any."""
         if self.weights is None:
             return None
         if self.preset:
@@ -63,7 +59,6 @@ class Files(NamedTuple):
         return (weights.normalise(row, self.preset).tolist() for row in rows) if self.preset else rows
 
     def read_groups(self) -> list[str] | None:
-        """Read the group of each line, if there are any."""
         return [line for _, line in _read_lines(self.groups)] if self.groups else None
 
 
@@ -76,9 +71,8 @@ def measure_files(
 ) -> pl.DataFrame:
     """Measure the corpus scores of a file of candidates, with intervals, or how they differ from another system's.
 
-    The options are of the metrics' constructors, by name; `against` has another system's candidates for the same
-    references; sampling are draws, seed and confidence of `scoring.measure`. Returns the columns of `scoring.measure`
-    or `scoring.compare`, and signature; a row for each metric.
+    The options are of the metrics' constructors, by name; `against` has the other system's candidates; sampling is as
+    of `scoring.measure`. Returns the columns of `scoring.measure` or `scoring.compare`, and signature.
     """
     cut = load_tokenizer(files.tokenize)
     with _name_files(files, against):
@@ -102,11 +96,7 @@ def score_files(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     grades: Path | None = None,
 ) -> pl.DataFrame:
-    """Score each candidate of a file: a row a line, a column a metric, `w_` before weighted ones.
-
-    `grades` has people's grade of a candidate a line; the other arguments are as of `measure_files`. Groups and grades
-    become the columns group and grade, as `correlations.correlate_table` reads them.
-    """
+    """Score each candidate of a file: a column a metric, `w_` before weighted ones; group and grade if given."""
     cut = load_tokenizer(files.tokenize)
     parts = []
     with _name_files(files, grades):
@@ -126,7 +116,6 @@ def score_files(
 def _build_file_metrics(
     files: Files, names: Sequence[str], options: Mapping[str, Mapping[str, Any]] | None, cut: Cut
 ) -> list[Metric]:
-    """Build metrics with their options; a wrong one is bad input."""
     rows = partial(_read_references, files.documents or files.references, cut)
     try:
         return build_metrics(names, rows, options)
@@ -164,7 +153,6 @@ def _read_references(path: Path, cut: Cut) -> Iterator[list[list[str]]]:
 
 
 def _read_lists(path: Path, items: str, is_valid: Callable[[list[Any]], object]) -> Iterator[list[Any]]:
-    """Yield the JSON list in each line."""
     for number, line in _read_lines(path):
         values = parse_value(line, path, number)
         if not isinstance(values, list) or not is_valid(values):
@@ -199,9 +187,8 @@ def read_references(preset: str = PRESET) -> pl.DataFrame:
     key = graded.select(THREAD_ID).to_series()
     weighted = graded.with_columns(weight=pl.Series(weights.normalise(graded["grade"].to_numpy(), preset, key)))
     rows_with_weights = ordered.join(weighted.select(*COMMENT, "weight"), on=COMMENT, how="left", maintain_order="left")
-    by_article = rows_with_weights.group_by(THREAD, maintain_order=True).agg(
-        "tokens", comment_ids="comment_id", weights="weight"
-    )
+    threads = rows_with_weights.group_by(THREAD, maintain_order=True)
+    by_article = threads.agg("tokens", comment_ids="comment_id", weights="weight")
     has_gap = pl.col("weights").list.eval(pl.element().is_null()).list.any()
     return by_article.with_columns(weights=pl.when(~has_gap).then("weights"))
 
@@ -258,13 +245,10 @@ def score(metrics: Sequence[Metric], rows: pl.DataFrame, is_weighted: bool) -> p
         return pl.DataFrame(schema=dict.fromkeys([*key, "metric"], pl.String) | {"value": pl.Float64})
     row_weights = rows["weights"].to_list() if is_weighted else None
     scores = scoring.score_segments(metrics, rows["tokens"].to_list(), _iterate(rows["tokens_of"]), row_weights)
-    return (
-        rows.select(key).hstack(scores).unpivot(scores.columns, index=key, variable_name="metric", value_name="value")
-    )
+    return rows.select(key).hstack(scores).unpivot(scores.columns, index=key, variable_name="metric")
 
 
 def _sign(rows: pl.DataFrame, metrics: Sequence[Metric], is_weighted: bool, preset: str) -> pl.DataFrame:
-    """Make rows of `metric_scores` with their signatures."""
     tokenizers = "+".join(sorted(set(map(corpus.format_tokenizer, corpus.load_tokenizers().values()))))
     facts = f"weights:{preset if is_weighted else 'none'}|tokens:{tokenizers}"
     signatures = {metric.name: f"{metric.name}|{metric.signature}|{facts}" for metric in metrics}
@@ -290,12 +274,11 @@ def format_table_7(rows: pl.DataFrame) -> pl.DataFrame:
 
 def format_numbers(rows: pl.DataFrame) -> pl.DataFrame:
     """Format the scores for display: three digits after the point, three significant ones of what is small."""
-    number = pl.col(pl.Float64)
-    return rows.with_columns(
-        number.map_elements(
-            lambda value: f"{value:.3{'f' if not value or abs(value) >= 0.1 else 'g'}}", return_dtype=pl.String
-        )
-    )
+
+    def format_number(value: float) -> str:
+        return f"{value:.3{'f' if not value or abs(value) >= 0.1 else 'g'}}"
+
+    return rows.with_columns(pl.col(pl.Float64).map_elements(format_number, return_dtype=pl.String))
 
 
 def format_name() -> pl.Expr:

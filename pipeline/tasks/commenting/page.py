@@ -1,6 +1,7 @@
 """The page about article commenting, from the tables."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import polars as pl
@@ -58,11 +59,9 @@ def read_inputs(day: str) -> dict[str, Any]:
 
 
 def _read_if_present(read: Callable[[], pl.DataFrame]) -> pl.DataFrame | None:
-    """Read a frame; return None where its input is missing."""
-    try:
+    with suppress(Missing):
         return read()
-    except Missing:
-        return None
+    return None
 
 
 def _list_examples(judged: pl.DataFrame) -> pl.DataFrame:

@@ -38,14 +38,10 @@ SHARES = (0.8, 0.9)  # of the articles: train up to the first, validation up to 
 def read(path: Path, kind: str) -> pl.DataFrame:
     """Read training comments: `text`, `grade` or `upvotes`, and where known `article_id`, `title`, `content`, `split`.
 
-    Returns text, title, content, article_id, target, split (by article, where the file has none). BadInput names file,
-    row and field.
+    Returns text, title, content, article_id, target, split (by article, where the file has none).
     """
-    target, columns = (
-        TARGETS[check_name("scorer of", kind, TARGETS)],
-        ("text", "title", "content", "article_id", "split"),
-    )
-    rows = []
+    target = TARGETS[check_name("scorer of", kind, TARGETS)]
+    columns, rows = ("text", "title", "content", "article_id", "split"), []
     for chunk in read_chunks(path, "utf-8-sig"):
         for number, row in enumerate(chunk.rows, chunk.first):
             place = f"{path}, row {number}"
@@ -66,10 +62,7 @@ def _split_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def read_tables(kind: str) -> pl.DataFrame:
-    """Read training comments of the tables with their articles: those that people graded, or all with upvotes.
-
-    Grades of simulated raters do not count. The columns are those of `read`. Missing without any.
-    """
+    """Read what people graded, or all comments with upvotes, from the tables with their articles; columns of `read`."""
     comments = corpus.scan_comments()
     if check_name("scorer of", kind, TARGETS) == "quality":
         is_human = ~pl.col("tool").str.contains("simulated", literal=True)
@@ -157,10 +150,8 @@ def measure(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
         best = best.select("metric", baseline="value", baseline_name="baseline")
         parts = [parts[0].join(best, on="metric", how="left", maintain_order="left")]
     if test["article_id"].n_unique() >= MIN_ARTICLES or test["article_id"].null_count() >= MIN_ARTICLES:
-        parts += [
-            report.select(metric=pl.format("{}_{}", "metric", pl.lit(end)), value=end, pair_count="n")
-            for end in ("low", "high")
-        ]
+        names = {end: pl.col("metric") + f"_{end}" for end in ("low", "high")}
+        parts += [report.select(metric=name, value=end, pair_count="n") for end, name in names.items()]
     return model_registry.complete_evaluations(pl.concat(parts, how="diagonal").drop_nulls("value"))
 
 
@@ -170,11 +161,7 @@ def train_file(rows: pl.DataFrame, kind: str, out: Path, *, force: bool = False,
 
 
 def train(day: str, kind: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
-    """Train on the tables into the registry, with options of `fit`; return the model's id.
-
-    The model is promoted from that day on if it is as good as its rivals, and unless there are too few articles for a
-    test part; `promote` overrides both.
-    """
+    """Train on the tables into the registry, with options of `fit`; return the model's id."""
     return model_registry.train(day, lambda: fit(read_tables(kind), kind, **options), run_id, promote=promote)
 
 
@@ -191,8 +178,7 @@ def load_model(kind: str, ref: str | None = None, day: str | None = None) -> "Mo
     """Load a scorer by its folder or id; without `ref`, the one of a kind that is in force for a day."""
     missing = f"no scorer of {kind} is in force; train one: `undertone train quality --help`"
     model = model_choice.load_model(check_name("scorer of", kind, TARGETS), ref, day, missing)
-    if model.config.get("kind") != kind:
-        model_kind = model.config.get("kind")
+    if (model_kind := model.config.get("kind")) != kind:
         hint = f"; give --target {model_kind}" if model_kind in TARGETS else ""
         raise BadInput(f"model {model.model_id[:12]}: it is of kind {model_kind!r}, expected {kind!r}{hint}")
     return model
@@ -201,11 +187,7 @@ def load_model(kind: str, ref: str | None = None, day: str | None = None) -> "Mo
 def score_frame(
     rows: pl.DataFrame, kind: str = "quality", ref: str | None = None, column: str = "text"
 ) -> pl.DataFrame:
-    """Add a score named as its kind and `signature` to a frame of comments; both are null where there is no text.
-
-    The rows have the comments in a column and, where they are known, title and content. `ref` is the folder or id of a
-    scorer; by default it is the one in force.
-    """
+    """Add a score named as its kind and `signature` to a column of comments; both are null where there is no text."""
     from pipeline.models.commenting import quality
 
     model = load_model(kind, ref)

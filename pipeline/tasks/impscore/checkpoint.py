@@ -21,10 +21,9 @@ CONVERT = (
 
 
 def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> model_registry.TrainedModel:
-    """Read the state of the authors' model from a file of safetensors.
+    """Read the state of the authors' model from safetensors, with changes to the profile `official`.
 
-    The changes are to the profile `official`: the file does not state the variant. BadInput for another format, for
-    other matrices, and for an encoder whose weights are not those in the file.
+    BadInput for another format, for other matrices, and for an encoder whose weights are not those in the file.
     """
     from safetensors.torch import load_file
 
@@ -33,9 +32,8 @@ def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> mod
     from pipeline.training.impscore import fit
 
     if path.suffix != ".safetensors":
-        raise BadInput(
-            f"{path}: expected safetensors; a file of torch can run code and is not read. Convert: {CONVERT}"
-        )
+        reason = "expected safetensors; a file of torch can run code and is not read"
+        raise BadInput(f"{path}: {reason}. Convert: {CONVERT}")
     if not path.is_file():
         raise BadInput(f"{path}: there is no such file")
     with refuse_damage(path, "convert the checkpoint again"):
@@ -51,17 +49,6 @@ def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> mod
         ImpScore(encoder.dim, recipe.features, design=recipe.design).load_state_dict(matrices)
     except RuntimeError as error:
         raise BadInput(f"{path}: does not fit the encoder {encoder.name} and space={recipe.space}: {error}") from error
-    _check_encoder(path, tensors, encoder)
-    head = {**describe_encoder(encoder), "recipe": asdict(recipe)}
-    facts = {"kind": in_force.KIND, "profile": "official", "data_hash": hash_file(path), "completion_models": []}
-    evaluations = model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
-    named_matrices = {f"en.{name}": matrix for name, matrix in matrices.items()}
-    trained = train.describe_model(named_matrices, {**facts, "heads": {"en": head}}, evaluations)
-    bar = None if recipe.implicitness == "cosine" else train.UNBOUNDED
-    return replace(trained, doubt="an imported model is promoted by request only", bar=bar)
-
-
-def _check_encoder(path: Path, tensors: Mapping[str, Any], encoder: Any) -> None:
     weights = {re.sub(r"^encoder\.0\.(auto_)?model\.", "", name): value for name, value in tensors.items()}
     state = encoder.module[0].model.state_dict() if encoder.module else {}
     for name in weights.keys() & state.keys():
@@ -70,3 +57,10 @@ def _check_encoder(path: Path, tensors: Mapping[str, Any], encoder: Any) -> None
                 f"{path}: was trained with another encoder than {encoder.name}, whose weight {name} differs; set "
                 "UNDERTONE_ENCODER to the paper's all-mpnet-base-v2"
             )
+    head = {**describe_encoder(encoder), "recipe": asdict(recipe)}
+    facts = {"kind": in_force.KIND, "profile": "official", "data_hash": hash_file(path), "completion_models": []}
+    evaluations = model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
+    named_matrices = {f"en.{name}": matrix for name, matrix in matrices.items()}
+    trained = train.describe_model(named_matrices, {**facts, "heads": {"en": head}}, evaluations)
+    bar = None if recipe.implicitness == "cosine" else train.UNBOUNDED
+    return replace(trained, doubt="an imported model is promoted by request only", bar=bar)

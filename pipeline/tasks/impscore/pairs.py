@@ -33,11 +33,7 @@ def import_sentences(source: str, path: str, day: str, run_id: str = "cli", *, i
 
 
 def scan_questions() -> pl.LazyFrame:
-    """Scan the sentences whose explicit forms a model may write, with their prompts.
-
-    `is_alternative` is true where labels have an explicit form too: LUDWIG's, which Table 6 counts among those that a
-    model wrote.
-    """
+    """Scan the sentences whose explicit forms a model may write; LUDWIG's are alternatives to labels."""
     is_alternative = pl.col("prompt").is_null() & (pl.col("source") == "ludwig")
     alternative = pl.when(is_alternative).then(pl.lit(sources.LUDWIG_ALTERNATIVE))
     rows = warehouse.scan("sentences").with_columns(pl.coalesce("prompt", alternative), is_alternative=is_alternative)
@@ -47,8 +43,7 @@ def scan_questions() -> pl.LazyFrame:
 def compare_with_table_6() -> pl.DataFrame:
     """Compare the prompts and pairs of the thirteen data sets with the paper's table 6 (IMP-12, IMP-15).
 
-    Returns source, writer (labels, or the paper's model), prompt, and prompts and pairs, each expected and found; the
-    last row is `all`.
+    Returns source, writer (labels, or the paper's model), prompt, and prompts and pairs, each expected and found.
     """
     records = [(name, data_set.writer, data_set.prompt, data_set.table6) for name, data_set in sources.SOURCES.items()]
     rows = pl.DataFrame(records, schema=["source", "writer", "prompt", "pairs_expected"], orient="row")

@@ -41,7 +41,7 @@ def rank(
     """Measure mean rank correlations over graded groups, of the model and of each surface baseline.
 
     The baselines are fitted on the training groups; without any, crosswise. Returns by, group_count, kendall_tau
-    (equation 11), spearman_rho; the model comes first.
+    (equation 11), spearman_rho.
     """
     scored = score_groups(sentences, model, on_progress)
     correlations = average_correlations(scored.with_columns(value="implicitness"))
@@ -58,10 +58,7 @@ def score_groups(
 
 
 def choose(questions: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
-    """Answer choice questions by the least pragmatic distance to the reference (section 6.2).
-
-    Adds chosen (index of the nearest option), distances and is_right to rows of `examples.impscore.questions.read`.
-    """
+    """Answer choice questions by the least distance to the reference (section 6.2): chosen, distances, is_right."""
     options = questions.with_row_index("_question").explode("options")
     options = add_distances(options, "reference", "options", model, on_progress)
     distances = options.group_by("_question", maintain_order=True).agg("pragmatic_distance")["pragmatic_distance"]
@@ -106,16 +103,14 @@ def measure_agreement(
     """Measure how far raters, the groups' own order (`gold`) and a model agree, in pairs (table 4, figure 9; IMP-35).
 
     Returns a frame for kendall and one for spearman: by, and a column for each rater; and one for concordance: raters,
-    groups, kendall_w of the raters alone. Where ratings have a column `set`, raters of a set are compared, and each
-    frame has it.
+    groups, kendall_w of the raters alone. Where ratings have a column `set`, raters of a set are compared.
     """
     if "set" in ratings.columns:
-        sets = [
-            {name: frame.select(pl.lit(part["set"][0]).alias("set"), pl.all()) for name, frame in frames.items()}
-            for part in ratings.partition_by("set", maintain_order=True)
-            for frames in [measure_agreement(sentences, part.drop("set"), model, on_progress)]
-        ]
-        return {name: pl.concat([frames[name] for frames in sets], how="diagonal") for name in sets[0]}
+        sets: dict[str, list[pl.DataFrame]] = {}
+        for part in ratings.partition_by("set", maintain_order=True):
+            for name, frame in measure_agreement(sentences, part.drop("set"), model, on_progress).items():
+                sets.setdefault(name, []).append(frame.select(pl.lit(part["set"][0]).alias("set"), pl.all()))
+        return {name: pl.concat(parts, how="diagonal") for name, parts in sets.items()}
     rated = sentences.join(ratings.select("group").unique(), on="group", how="semi").sort("group", "level")
     scored = score_groups(rated, model, on_progress)
     ranks = ratings.pivot("rater", index=["group", "level"], values="rank")

@@ -55,8 +55,7 @@ def build_reference(
 ) -> Reference:
     """Build the reference of some texts, by default of our sample, as the model that answers scores them.
 
-    A language needs at least 100 texts. The bands are those of the model's reference `sample`, if it has one. BadInput
-    if no language has enough texts, or `sample` names other texts than the sample.
+    A language needs at least 100 texts. The bands are those of the model's reference `sample`, if it has one.
     """
     if (texts is None) != (name == SAMPLE):
         raise BadInput(f"the name {SAMPLE!r} is for the shipped sample; give texts and another name, or neither")
@@ -108,9 +107,8 @@ def _measure_groups(groups: pl.DataFrame) -> dict[str, Scale]:
         validation, test = ((rows["value"].to_numpy(), rows["level"].to_numpy()) for rows in parts)
         thresholds = scales.fit_thresholds(*validation)
         agreement, correlations = scales.measure_agreement(*test, thresholds), average_correlations(parts[1])
-        group_scales[str(lang)] = Scale(
-            0, [], thresholds, agreement, correlations.kendall_tau, correlations.group_count
-        )
+        numbers = (correlations.kendall_tau, correlations.group_count)
+        group_scales[str(lang)] = Scale(0, [], thresholds, agreement, *numbers)
     return group_scales
 
 
@@ -134,8 +132,7 @@ def add_readings(
 ) -> pl.DataFrame:
     """Add `implicitness`, `percentile`, `band` and `signature` of a text column to any frame.
 
-    Percentile and band are null without a reference of the language; a warning names languages in which the model is
-    weak. BadInput if the frame has such a column that comes from no earlier scoring.
+    Percentile and band are null without a reference of the language. A warning names where the model is weak.
     """
     rows = drop_earlier_scores(rows, "implicitness", ("implicitness", *READINGS, "signature"))
     scores = scoring.add_scores(rows, column, ref, on_progress)
@@ -178,9 +175,8 @@ def add_words(
             words.update(zip(part["row"], explain.explain(texts, values, cut, score_shorter), strict=True))
             on_progress(part.height)
     fields = {"position": pl.Int64, "word": pl.String, "change": pl.Float64}
-    lists = [
-        [dict(zip(fields, part, strict=True)) for part in words.get(row) or ()] or None for row in range(scores.height)
-    ]
+    parts = (words.get(row, ()) for row in range(scores.height))
+    lists = [[dict(zip(fields, word, strict=True)) for word in part] or None for part in parts]
     return scores.with_columns(words=pl.Series(lists, dtype=pl.List(pl.Struct(fields))))
 
 

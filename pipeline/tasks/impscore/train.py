@@ -46,9 +46,7 @@ def read_shipped_groups(lang: str) -> pl.DataFrame:
 def train(day: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
     """Train on all pairs, and on the shipped graded groups if the profile uses groups; return the model's id.
 
-    The options are those of `fit_model`. Equal pairs and numbers give an equal model. The model is promoted for the day
-    if it is as good as its rivals, and unless all its pairs are the sample's: the shipped model is better than such a
-    trial. `promote` overrides both.
+    The options are those of `fit_model`. A model whose pairs are all the sample's is promoted by request only.
     """
 
     def fit() -> TrainedModel:
@@ -72,10 +70,7 @@ def train(day: str, *, promote: bool = False, run_id: str = "cli", **options: An
 def train_file(
     rows: pl.DataFrame, out: Path, groups: Sequence[Path] | None = None, *, force: bool = False, **options: Any
 ) -> tuple[str, pl.DataFrame]:
-    """Train on rows of `pairs` into a folder, without the tables; return the model's id and its evaluations.
-
-    The groups of the files replace the shipped ones of their language. The options are those of `fit_model`.
-    """
+    """Train on rows of `pairs` and groups of files into a folder; return its id and its evaluations."""
 
     def fit() -> TrainedModel:
         by_lang = {lang: read_shipped_groups(lang) for lang in sample.GROUPS} | read_groups(groups or ())
@@ -92,11 +87,6 @@ def make_held_out(pairs: pl.DataFrame) -> list[HeldOut]:
     def answer(model: Model, value: pl.Expr) -> Floats:
         return promotion.count_shares(scoring.score_triples(rows, model.model_id).select(value).to_series())
 
-    i1, i2, i3 = map(pl.col, ("i1", "i2", "i3"))
-    values = {
-        "implicitness_accuracy": ((i1 > i2).cast(pl.Float64) + (i1 > i3).cast(pl.Float64)) / 2,
-        "pragmatics_accuracy": (pl.col("near") < pl.col("far")).cast(pl.Float64),
-    }
     if not rows.height:
         return []
     baselines = {}
@@ -104,11 +94,15 @@ def make_held_out(pairs: pl.DataFrame) -> list[HeldOut]:
         scores = artefacts.score_pairs(train_pairs, rows, name)
         wins = [np.sign(scores[0] - foreign) + 1 for foreign in scores[1:]]
         baselines[name] = promotion.count_shares((wins[0] + wins[1]) / 4)
-    baselines_of = {"implicitness_accuracy": baselines, "pragmatics_accuracy": {}}
-    texts = rows["implicit"]
+    i1, i2, i3 = map(pl.col, ("i1", "i2", "i3"))
+    implicitness = ((i1 > i2).cast(pl.Float64) + (i1 > i3).cast(pl.Float64)) / 2
+    pragmatics = (pl.col("near") < pl.col("far")).cast(pl.Float64)
+    metrics: Sequence[tuple[str, pl.Expr, dict[str, Floats]]] = (
+        ("implicitness_accuracy", implicitness, baselines), ("pragmatics_accuracy", pragmatics, {}),
+    )  # fmt: skip
     return [
-        HeldOut(metric=metric, answer=partial(answer, value=value), baselines=baselines_of[metric], texts=texts)
-        for metric, value in values.items()
+        HeldOut(metric=metric, answer=partial(answer, value=value), baselines=others, texts=rows["implicit"])
+        for metric, value, others in metrics
     ]
 
 
@@ -135,10 +129,7 @@ def choose_split(profile: str) -> str:
 
 
 def evaluate(rows: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
-    """Evaluate a model, by default the one in force, on rows of `pairs`; return rows of `evaluations` without keys.
-
-    The pairs that the model was trained on keep their splits; any others are all test.
-    """
+    """Evaluate a model on rows of `pairs`, all test unless it was trained on them; return rows of `evaluations`."""
     if hash_in_order(rows) != in_force.load_model(model).config.get("pairs_hash"):
         rows = rows.with_columns(split=pl.lit("test"))
     return evaluate_triples(rows, scoring.score_triples(rows, model, on_progress))
@@ -188,11 +179,7 @@ def fit_model(
     on_progress: OnProgress = lambda _: None,
     completion_models: Sequence[str] = (),
 ) -> TrainedModel:
-    """Fit a model on rows of `pairs`, and on graded groups by language if the profile uses groups.
-
-    With groups it has one head for each of their languages, else one head for all languages. `completion_models` are
-    the language models that answered some of the pairs.
-    """
+    """Fit a model on rows of `pairs`, with one head, or a head for each language of the groups that it uses."""
     from pipeline.models import encoder as encoders
     from pipeline.training.impscore import evaluation, fit, heads
 

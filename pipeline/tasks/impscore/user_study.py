@@ -56,11 +56,7 @@ def read_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFra
 
 
 def export(kind: str, items: pl.DataFrame, folder: Path, raters: Sequence[str] = ()) -> int:
-    """Write tasks.jsonl, the guidelines, and a sheet for each named rater; return the task count.
-
-    Ten people get two sets: the first half of the items goes to every second person, as all five of a set should rate
-    the same (IMP-38).
-    """
+    """Write tasks.jsonl, guidelines, and sheets: ten raters get two sets, all five of a set the same one (IMP-38)."""
     tasks, _, project = read_tasks(kind, items)
     projects.check_sheets(folder, raters, "item")
     set_count = max(1, len(raters) // PER_SET)
@@ -83,11 +79,7 @@ def collect(
 
 
 def load_answers(kind: str, items: pl.DataFrame, run_id: str | None = None) -> pl.DataFrame:
-    """Load the answers that count; with a run the others are recorded in `dropped`.
-
-    Returns rater, item_id, grade, value as `label.user_study.collect_answers`, and set: from 1, of raters who answered
-    the same items.
-    """
+    """Load the answers that count, with their set from 1; with a run the others are recorded in `dropped`."""
     tasks, key, project = read_tasks(kind, items)
     labels = projects.read_labels(project.name).join(tasks, on="task_id", how="semi")
     labels, simulated_labels = projects.prefer_people(labels)
@@ -114,8 +106,8 @@ def measure(
     """Measure each person and the model against the given order or the right option, by set (table 5).
 
     Returns set, by, n and kendall_tau with spearman_rho and implicitness_rating, the mean number of pairs in the given
-    order (0 to 6 of four sentences); or accuracy with its 95 % interval of Wilson; or, of people alone,
-    pragmatics_rating, the mean number of sentences of a group that mean the same, 0 if no two do (table 11; IMP-37).
+    order; or accuracy with its interval of Wilson; or, of people alone, pragmatics_rating, the mean number of sentences
+    of a group that mean the same, 0 if no two do (table 11; IMP-37).
     """
     answers = load_answers(kind, items, run_id)
     key = answers.select("set", "item_id", "grade").unique(maintain_order=True)
@@ -159,9 +151,8 @@ def _measure_choices(answers: pl.DataFrame) -> dict[str, float]:
 def tabulate_paper(kind: str) -> pl.DataFrame:
     """Tabulate the paper's table 5 for a kind: by set, five people and ImpScore (IMP-34); of meanings table 11."""
     if kind == MEANING:
-        return pl.DataFrame(
-            {"by": ["linguist"], "n": [TABLE_11["groups"]], "pragmatics_rating": [TABLE_11["pragmatics"]]}
-        )
+        numbers = {"n": TABLE_11["groups"], "pragmatics_rating": TABLE_11["pragmatics"]}
+        return pl.DataFrame([{"by": "linguist", **numbers}])
     metrics = ("accuracy",) if kind == CHOICE else ("kendall_tau", "spearman_rho")
     names = [*(f"human {number}" for number in range(1, 6)), "ImpScore"]
     columns = {number: {metric: numbers[metric] for metric in metrics} for number, numbers in TABLE_5.items()}

@@ -1,8 +1,6 @@
 """Labelling as tasks: from comments to the labels of raters, from labels to annotations in two stages.
 
-A project has four steps, (round, stage) = (1, 1), (1, 2), (2, 1), (2, 2): three raters, the adjudicator, and both again
-for fields that were sent back (CSD-15). Each step reads its work from the tables, so it can run again after a kill, by
-hand as well as in the DAG.
+A project has four steps (round, stage): three raters, the adjudicator, and both again for what was sent back (CSD-15).
 """
 
 import logging
@@ -46,13 +44,12 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
     fresh, repeated = selection.build_tasks(selected, project)
     is_out = projects.is_withdrawn(project)
     withdrawn = fresh.filter(is_out).select("source", reason=pl.lit("withdrawn"), row_key=selection.KEY)
-    fresh = fresh.filter(~is_out)
+    fresh, origin = fresh.filter(~is_out), format_origin(project)
     count = projects.add_tasks(project, fresh, run_id)
     dropped = pl.concat([unselected, repeated, withdrawn])
     config = {name: value for name, value in rules._asdict().items() if value is not None}
     for source in rows["source"].unique().sort():
         task_count, source_dropped = fresh.filter(source=source).height, dropped.filter(source=source)
-        origin = format_origin(project)
         runs.record_step(source, day, origin, "select", task_count, source_dropped, config, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
     return count
@@ -62,12 +59,11 @@ def explain_empty_selection(project: str, day: str) -> Missing:
     """Explain why a day gave a project no tasks: it has no comments, or the rules dropped all."""
     dropped = warehouse.scan("dropped", is_step(project, "select") & (pl.col("day") == parse_day(day))).collect()
     reasons = dropped["reason"].value_counts().sort("count", "reason", descending=True)
-    if reasons.height:
-        counts = ", ".join(f"{reason} {count}" for reason, count in reasons.iter_rows())
+    if counts := ", ".join(f"{reason} {count}" for reason, count in reasons.iter_rows()):
         return Missing(f"no comment of {day} fits the rules, which dropped: {counts}")
     days = warehouse.scan("comments").select(pl.col("day").unique().sort(descending=True)).head(5).collect()["day"]
-    day_list = ", ".join(map(str, days)) or "none"
-    return Missing(f"there are no comments of {day}; days with comments, the newest first: {day_list}")
+    newest = ", ".join(map(str, days)) or "none"
+    return Missing(f"there are no comments of {day}; days with comments, the newest first: {newest}")
 
 
 def read_tasks(project: str) -> pl.DataFrame:
@@ -102,21 +98,13 @@ def get_step_project(project: str, step: Step) -> Project:
     return Project(project, schema.CSD, step=step)
 
 
-def get_step_folder(project: str, step: Step) -> Path:
-    """Return the folder of a step; its subfolder `labels` holds the labels."""
-    return get_step_project(project, step).folder
-
-
 def push(project: str, step: Step, tool: Tool, studio: Studio | None = None) -> int:
-    """Give a step's tasks to raters through a tool, each once; return the task count.
-
-    `files` writes tasks.jsonl and the guidelines into the folder of the step.
-    """
-    tasks, labels = list_step_tasks(project, step)
+    """Give a step's tasks to raters through a tool, each once, `files` in its folder; return the task count."""
+    target, (tasks, labels) = get_step_project(project, step), list_step_tasks(project, step)
     if tool == "label_studio" and tasks.height:
-        projects.push(get_step_project(project, step), tasks, studio, labels)
+        projects.push(target, tasks, studio, labels)
     if tool == "files" and tasks.height:
-        export(get_step_folder(project, step), tasks, labels)
+        export(target.folder, tasks, labels)
     return tasks.height
 
 
@@ -130,14 +118,7 @@ def export(folder: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None, sheet
 
 
 def collect(project: str, step: Step, tool: Tool, studio: Studio | None = None, run_id: str = "cli") -> dict[str, int]:
-    """Fetch the labels a tool has for a step, decide again, and count the fields that still wait in the step.
-
-    A tool that cannot be reached has nothing new. The log names the tasks that wait although the tool gives them to no
-    rater any more, because an answer lacks a field or is by the wrong person.
-
-    Returns:
-        Counts: tasks, labels (in all), waiting.
-    """
+    """Fetch the labels that a tool has for a step, and decide again; return counts: tasks, labels, waiting."""
     tasks, _ = list_step_tasks(project, step)
     target = get_step_project(project, step)
     full_tasks = None
@@ -165,6 +146,7 @@ def _simulate(project: str, step: Step, tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _warn_stuck(project: str, step: Step, full_tasks: pl.DataFrame) -> None:
+    """Log the tasks that wait although the tool gives them to no rater any more."""
     stuck = full_tasks.join(list_step_tasks(project, step)[0], on="task_id", how="semi")
     if step == STEPS[0]:  # which asks for all tasks, settled or not
         waiting = decide(project).annotations.filter(reason="too_few_raters")
@@ -181,11 +163,7 @@ def _warn_stuck(project: str, step: Step, full_tasks: pl.DataFrame) -> None:
 
 
 def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:
-    """Add labels from files to a project, checked against schema and tasks, and decide again.
-
-    Returns:
-        The number of labels that do not count by reason: of the files, and of all that the project has.
-    """
+    """Add labels from files to a project and decide again; count the labels that do not count, by reason."""
     tasks = read_tasks(project)
     dropped = add_labels(project, pl.concat([label_files.read(path, tasks) for path in paths]), run_id)
     write_annotations(project, run_id)
@@ -206,8 +184,7 @@ def add_labels(
 
     Of two labels by one rater for one field the later counts, and without times the new one. After an adjudicator has
     answered a task, its three labels are final: later labels of that round would change the basis of the decision.
-    `dropped` has both as `superseded` and `after_adjudication`, with the rows that the tool skipped (`skipped`: reason,
-    row_key).
+    `dropped` has both, with the rows that the tool skipped (`skipped`: reason, row_key).
     """
     changes: dict[str, Any] = {}
 
@@ -221,12 +198,8 @@ def add_labels(
         replaced = projects.find_replaced(current, fresh)
         labels, repeated = stages.drop_repeats(pl.concat([current.join(replaced, on=KEY, how="anti"), fresh]))
         superseded = (current.join(replaced, on=KEY, how="semi"), repeated.filter(reason="superseded"))
-        changes["dropped"] = pl.concat(
-            [
-                late.select(reason=pl.lit("after_adjudication"), row_key=_ROW),
-                *(frame.select(reason=pl.lit("superseded"), row_key=_ROW) for frame in superseded),
-            ]
-        )
+        reasons = (("after_adjudication", late), *(("superseded", frame) for frame in superseded))
+        changes["dropped"] = pl.concat(frame.select(reason=pl.lit(name), row_key=_ROW) for name, frame in reasons)
         changes["is_same"] = not fresh.height and not replaced.height
         return labels.with_columns(project=pl.lit(project)).select(empty("labels").columns)
 
@@ -279,7 +252,7 @@ def measure_file_agreement(path: Path, reading: rating_files.Reading | None = No
 
     A file of CSD's form with an adjudicator's answers, or with all eight fields by three raters, has the measures of
     `measure_agreement`; any other file, and one with a `reading`, those of `metrics.labelling.ratings`. A value of
-    the adjudicator counts where the raters agree, too: the formulas compare first and second labels (CSD-18 to CSD-20).
+    the adjudicator counts where the raters agree, too (CSD-18 to CSD-20).
     """
     from pipeline.metrics.labelling import ratings
 
@@ -329,9 +302,8 @@ def explain_agreement(table: pl.DataFrame) -> list[str]:
         "that decided, fleiss_four and tae over that round and the final label"
     ]
     if undefined := ", ".join(table.filter(pl.col("fleiss").is_null())["field"]):
-        lines.append(
-            f"kappa and alpha need two values, and tasks that three raters labelled: undefined for {undefined}"
-        )
+        need = "kappa and alpha need two values, and tasks that three raters labelled"
+        lines.append(f"{need}: undefined for {undefined}")
     if waiting := ", ".join(f"{field} {count}" for field, count in table.select("field", "n_waiting").rows() if count):
         lines.append(f"fleiss_four and tae are not yet defined where labels wait for the deciding rater: {waiting}")
     return lines

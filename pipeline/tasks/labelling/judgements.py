@@ -1,7 +1,4 @@
-"""Judgements of people who browse: where a comment ranks by the score that they say is right.
-
-They are labels of the project `browse`, which `undertone calibrate … people:rank` reads.
-"""
+"""Judgements of people who browse: labels of the project `browse`, which `undertone calibrate … people:rank` reads."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -18,10 +15,7 @@ PROJECT, FIELD = "browse", "rank"
 
 
 def add(comment: Mapping[str, Any], percentile: float, rater: str, run_id: str = "cli") -> int:
-    """Add a rater's judgement of a comment (source, day, thread_id, comment_id); return the project's label count.
-
-    A later judgement of the same rater counts instead.
-    """
+    """Add or replace a rater's judgement of a comment (source, day, thread_id, comment_id); return the label count."""
     projects.check_raters([rater])
     is_judged = pl.all_horizontal(pl.col(name) == value for name, value in comment.items())
     tasks, _ = selection.build_tasks(warehouse.scan("comments", is_judged).collect(), PROJECT)

@@ -118,10 +118,7 @@ def is_withdrawn(name: str) -> pl.Expr:
 
 
 def add_tasks(name: str, tasks: pl.DataFrame, run_id: str = "cli") -> int:
-    """Add new tasks to a project, each with a random id; return its task count. Existing tasks do not change.
-
-    `tasks` has the columns of `label_tasks` but project and row_id; others are ignored.
-    """
+    """Add tasks to a project, each new one with a random id; return its task count. Existing tasks do not change."""
 
     def append(lazy: pl.LazyFrame) -> pl.DataFrame:
         current = lazy.collect()
@@ -154,8 +151,8 @@ def export(
 ) -> int:
     """Write tasks.jsonl, the guidelines, and a sheet for each rater; return the task count.
 
-    Tasks, form and labels are as for `task_files.build_rows`. `guidelines` has texts by the name of their file; that of
-    `guidelines.md` is in the sheets, too. `sheets` has a rater's tasks by the rater's name; their language is zh or en.
+    `guidelines` has texts by the name of their file; that of `guidelines.md` is in the sheets, too. `sheets` has a
+    rater's tasks by the rater's name; their language is zh or en.
     """
     check_raters(tuple(sheets))
     folder.mkdir(parents=True, exist_ok=True)
@@ -227,10 +224,7 @@ def _check_file(path: Path, labels: pl.DataFrame, assigned: pl.DataFrame | None)
 
 
 def find_studio(address: str | None = None, token: str | None = None) -> Studio | None:
-    """Find a Label Studio: the given one, else that of the environment; None without both.
-
-    The environment's token goes to the environment's address only.
-    """
+    """Find a Label Studio: the given one, else that of the environment, with its own token; None without both."""
     if not address:
         address, token = settings.studio_uri(), settings.studio_key()
     return Studio(address, token or "") if address else None
@@ -240,10 +234,8 @@ def find_studio(address: str | None = None, token: str | None = None) -> Studio 
 def _connect(project: Project, studio: Studio | None) -> "Iterator[tuple[httpx.Client, int]]":
     """Connect to Label Studio; yield the client and the id of the project there."""
     if studio is None:
-        raise Missing(
-            "no Label Studio: set UNDERTONE_STUDIO_URL and UNDERTONE_STUDIO_KEY, or the Airflow connection "
-            "undertone_label_studio"
-        )
+        names = "UNDERTONE_STUDIO_URL and UNDERTONE_STUDIO_KEY, or the Airflow connection undertone_label_studio"
+        raise Missing(f"no Label Studio: set {names}")
     in_round, stage = project.step or (1, 1)
     is_partial = (in_round, stage) != (1, 1)  # all steps but the first ask for what is disputed alone
     form = label_studio.build_config(project.lang, stage, is_partial=is_partial, form=project.form)
@@ -284,14 +276,9 @@ def fetch(
     paths: Sequence[Path] = (),
     studio: Studio | None = None,
 ) -> Fetched:
-    """Fetch the labels that a tool has.
+    """Fetch the labels of `tasks` (task_id, text, context) that a tool has; Retry if it cannot be reached.
 
-    Labels may be of `tasks` (task_id, text, context); `simulate` makes simulated ones. `paths` are files of labels, by
-    default those in the project's folder.
-
-    Raises:
-        BadInput: with file, row and field.
-        Retry: the tool cannot be reached.
+    `paths` are files of labels, by default those in `labels` in the project's folder.
     """
     if tool != "label_studio":
         return Fetched(simulate() if tool == "simulated" else _read_files(project, tasks, paths))
@@ -316,11 +303,7 @@ def find_replaced(current: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
-    """Add labels to a project that has one stage; return its label count.
-
-    Of two labels by one rater for one field the later counts, and without times the new one. Without new labels nothing
-    is written.
-    """
+    """Add labels to a project of one stage; the later of two by a rater for a field counts. Return its label count."""
 
     def merge(lazy: pl.LazyFrame) -> pl.DataFrame:
         current = lazy.select(list(label_files.COLUMNS)).collect()
@@ -374,11 +357,7 @@ def publish(
     dropped: pl.DataFrame,
     run_id: str,
 ) -> None:
-    """Replace the results of a project's labels if they changed, and record which labels count.
-
-    `rows` are those of a project: the table's columns but project, identified by `key`; other columns are ignored.
-    `dropped` has reason and row_key of the labels that do not count.
-    """
+    """Replace the results of a project's labels (rows by `key`) if they changed, and record which labels count."""
     rows = rows.with_columns(project=pl.lit(name)).select(empty(table).columns)
     current = warehouse.scan(table, pl.col("project") == name).collect()
     if rows.sort(key).equals(current.sort(key)):

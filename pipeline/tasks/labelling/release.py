@@ -1,7 +1,4 @@
-"""Results of a labelling project: its page, the card for approval, the published data set.
-
-A comment can be withdrawn by the random id it was published under.
-"""
+"""Results of a labelling project: its page, the card for approval, the published data set, and withdrawing from it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -82,11 +79,9 @@ def write_page(project: str, day: str) -> str:
 
     decisions, facts = decide(project), collect_facts(project, day)
     values = stages.release(decisions.annotations, ()).values
-    tokenizers = segment.load_tokenizers()
+    cuts = {lang: tokenizer.cut for lang, tokenizer in segment.load_tokenizers().items()}
     texts = values.join(read_tasks(project), on="task_id", maintain_order="left").select("text", "lang")
-    tokens = [
-        segment.split_words(text, tokenizers.get(lang, tokenizers["und"]).cut) for text, lang in texts.iter_rows()
-    ]
+    tokens = [segment.split_words(text, cuts.get(lang, cuts["und"])) for text, lang in texts.iter_rows()]
     waiting = [(*step, count) for step, count in count_waiting(decisions).items()]
     inputs = page.Inputs(
         project=project,
@@ -137,10 +132,7 @@ def release(
     """Publish a project's settled comments in `annotated_comments`, and as files with a data card; return the folder.
 
     The release has the name of the project by default, and the day of its newest comment. Comments without one of the
-    `required` fields are not published. `approved` is the card that was approved (`render_card`).
-
-    Raises:
-        BadInput: a field is still open, or labels changed after the approval.
+    `required` fields are not published. `approved` is the card that was approved; BadInput if labels changed since.
     """
     from pipeline.report.labelling import data_card
 
@@ -183,16 +175,9 @@ def write_files(release: str) -> None:
 def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
     """Withdraw comments from labelling and from every release, by the random ids they were published under (CSD-08).
 
-    Their rows are erased from `label_tasks`, `labels`, `annotations` and `annotated_comments`, also from the data
-    files, and the files of releases are written again. The hash of the task stays in `dropped`, so that `select` does
-    not select the same words in the same context again. Sheets and the labelling tool keep their copies until a user
-    deletes them.
-
-    Returns:
-        A row a project: project, row_count, releases.
-
-    Raises:
-        Missing: an id is none of a labelled comment; nothing was taken out.
+    Their rows are erased from the tables, also from the data files, and the files of releases are written again. The
+    hash of the task stays in `dropped`, so that `select` does not select it again. Sheets and the labelling tool keep
+    their copies until a user deletes them. Returns a row a project: project, row_count, releases.
     """
     tasks = warehouse.scan("label_tasks", pl.col("row_id").is_in(list(row_ids))).collect()
     if unknown := sorted(set(row_ids) - set(tasks["row_id"])):
@@ -203,7 +188,9 @@ def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
             _record_withdrawn(str(project), day.isoformat(), day_tasks["task_id"], run_id)
         warehouse.erase("annotated_comments", {"row_id": project_tasks["row_id"].to_list()})
         # found by their files: a run may have been killed after its rows were erased
-        releases = _find_releases(project_tasks["row_id"])
+        is_row = pl.col("row_id").is_in(project_tasks["row_id"].implode())
+        files = sorted(settings.releases().glob("*/data.parquet"))
+        releases = [path.parent.name for path in files if pl.scan_parquet(path).select(is_row.any()).collect().item()]
         for name in releases:
             write_files(name)
         ids = project_tasks["task_id"].to_list()
@@ -211,12 +198,6 @@ def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
             warehouse.erase(table, {"project": [project], "task_id": ids})
         counts.append((project, project_tasks.height, ", ".join(releases)))
     return pl.DataFrame(counts, schema=["project", "row_count", "releases"], orient="row")
-
-
-def _find_releases(row_ids: pl.Series) -> list[str]:
-    is_row = pl.col("row_id").is_in(row_ids.implode())
-    files = sorted(settings.releases().glob("*/data.parquet"))
-    return [path.parent.name for path in files if pl.scan_parquet(path).select(is_row.any()).collect().item()]
 
 
 def _record_withdrawn(project: str, day: str, task_ids: pl.Series, run_id: str) -> None:

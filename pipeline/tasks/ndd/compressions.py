@@ -93,10 +93,7 @@ def load_items(data: str | None = None, form: str = "own", split: str | None = N
 
 
 def list_systems(names: Sequence[str], ref: str | None = None, *, is_explicit: bool = False) -> list[str]:
-    """List the systems to run: gold, the baselines, and those of `names` that the model can run.
-
-    A system that the model cannot run is an error where the user gave the names (`is_explicit`).
-    """
+    """List gold, the baselines, and the systems that the model can run; another is an error where a user named it."""
     names = list(dict.fromkeys(names))
     stateful = [name for name in names if systems.get_system(name).scorer in systems.STATE_SCORERS]
     if stateful and all(masked_lm.is_count_model(masked_lm.load_model(ref, lang)) for lang in masked_lm.LANGS):
@@ -144,20 +141,16 @@ def compress_items(rows: pl.DataFrame, system: str, job: Job, on_progress: OnPro
         if job.syntax and systems.get_system(system).has_trees:
             raise BadInput(f"{job.syntax}: no tree of any of the {rows.height} sentences; are its words the same?")
         return empty("compressions")
-    ratio = pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()
-    constants = {"system": system, "source": job.source, "day": parse_day(job.day)}
-    compressions = pl.concat(parts).with_columns(
-        pl.col("lang").fill_null("und"),
-        ratio=ratio.round(DECIMALS),
-        **{name: pl.lit(value) for name, value in constants.items()},
-    )
+    ratio = (pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()).round(DECIMALS)
+    constants = {"system": pl.lit(system), "source": pl.lit(job.source), "day": pl.lit(parse_day(job.day))}
+    compressions = pl.concat(parts).with_columns(pl.col("lang").fill_null("und"), ratio=ratio, **constants)
     return compressions.select(TABLES["compressions"].schema.column_names())
 
 
 def _select_with_trees(part: pl.DataFrame, lang: str, job: Job) -> tuple[pl.DataFrame, list[tuple[int, ...]]]:
     """Select the sentences that have a tree, and their heads; none without a file and a parser."""
-    sample_path = sample.TREES if job.source == SAMPLE and lang == "en" else None
-    path = Path(job.syntax) if job.syntax else sample_path
+    path = sample.TREES if job.source == SAMPLE and lang == "en" else None
+    path = Path(job.syntax) if job.syntax else path
     heads: list[tuple[int, ...] | None] = [None] * part.height
     try:
         heads = systems.find_heads(part["words"].to_list(), systems.choose_model_lang(lang), path)
@@ -178,10 +171,7 @@ def stage(system: str, job: Job) -> Staged:
 
 
 def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli") -> int:
-    """Publish the staged compressions of a data set and day, all at once; return the partition's count.
-
-    Rows of other systems stay while the data set has their sentences; so parts of a data set need different sources.
-    """
+    """Publish the staged compressions of a data set and day; those by other systems stay while their sentences do."""
     if not staged:
         raise Missing(f"{source}: nothing was compressed")
     started = runs.start(staged)
@@ -217,8 +207,7 @@ def measure(source: str, day: str) -> pl.DataFrame:
             predictions = system_rows.select("item_id", predicted=_is_kept())
             predictions = predictions.join(gold, on="item_id", maintain_order="left")
             rows += _measure_positions(predictions, str(system), subset, day)
-            numbers = measures.evaluate(predictions["predicted"], predictions)
-            rows += study_rows.build_rows("compression", day, subset, {"system": system}, numbers)
+            rows += _measure_system(predictions, str(system), subset, day)
             if system != GOLD:
                 by_system[str(system)] = predictions
         rows += _compare_systems(by_system, subset, day) + _measure_common(by_system, subset, day)
@@ -234,9 +223,13 @@ def _measure_common(by_system: Mapping[str, pl.DataFrame], subset: str, day: str
     rows: list[dict[str, Any]] = []
     for name, predictions in by_system.items():
         part = predictions.filter(pl.col("item_id").is_in(common))
-        numbers = measures.evaluate(part["predicted"], part)
-        rows += study_rows.build_rows("compression", day, f"{subset}:{COMMON}", {"system": name}, numbers)
+        rows += _measure_system(part, name, f"{subset}:{COMMON}", day)
     return rows
+
+
+def _measure_system(predictions: pl.DataFrame, system: str, subset: str, day: str) -> list[dict[str, Any]]:
+    numbers = measures.evaluate(predictions["predicted"], predictions)
+    return study_rows.build_rows("compression", day, subset, {"system": system}, numbers)
 
 
 def _is_kept() -> pl.Expr:
@@ -259,13 +252,12 @@ def _compare_systems(by_system: Mapping[str, pl.DataFrame], subset: str, day: st
         if name in measures.BASELINES:
             continue
         pairs, scores = {}, {}
-        for rival in by_system:
-            if rival in RIVALS and rival != name:
-                rival_rows = by_system[rival].select("item_id", rival="predicted")
-                pairs[rival] = predictions.join(rival_rows, on="item_id", maintain_order="left")
-                if pairs[rival].height:
-                    numbers = measures.evaluate(pairs[rival]["rival"], pairs[rival], draws=1)
-                    scores[rival] = numbers.filter(metric="f1_macro")["value"].item()
+        for rival in [rival for rival in by_system if rival in RIVALS and rival != name]:
+            rival_rows = by_system[rival].select("item_id", rival="predicted")
+            pairs[rival] = predictions.join(rival_rows, on="item_id", maintain_order="left")
+            if pairs[rival].height:
+                numbers = measures.evaluate(pairs[rival]["rival"], pairs[rival], draws=1)
+                scores[rival] = numbers.filter(metric="f1_macro")["value"].item()
         if not scores:
             continue
         best = max(scores, key=scores.__getitem__)

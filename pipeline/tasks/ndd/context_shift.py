@@ -1,7 +1,6 @@
 """Measure how much a comment's context changes what its words lead to expect, as a score beside the others.
 
-CSD, section 1: a comment has subtext where its meaning alone, f(s), differs from that in its context, f(c + s). NDD
-measures the difference without labels. With a model of counts it shows only that the mechanics work.
+CSD, section 1: a comment has subtext where its meaning alone, f(s), differs from that in its context, f(c + s).
 """
 
 from typing import Any
@@ -78,11 +77,9 @@ def score_day(
     model_ids = sorted(set(models.values()))
     model_by_lang = {lang: models[systems.choose_model_lang(lang)] for lang in comments["lang"].unique()}
     scores = add_context_shift(comments, ref, day, on_progress, **options).filter(pl.col(METRIC).is_not_null())
-    scores = scores.with_columns(
-        metric=pl.lit(METRIC),
-        model_id=pl.col("lang").replace_strict(model_by_lang, return_dtype=pl.String),
-        value=METRIC,
-    ).select(TABLES["scores"].schema.column_names())
+    model_id = pl.col("lang").replace_strict(model_by_lang, return_dtype=pl.String)
+    scores = scores.with_columns(metric=pl.lit(METRIC), model_id=model_id, value=METRIC)
+    scores = scores.select(TABLES["scores"].schema.column_names())
     replaced = (pl.col("metric") == METRIC) & pl.col("model_id").is_in(model_ids)
     replace_rows("scores", warehouse.make_slice(day=day), scores, replaced, run_id)
     runs.record_scores(scores, day, "score_context_shift", METRIC, model_ids, run_id, started)
@@ -116,11 +113,7 @@ def correlate_day(day: str, ref: str | None = None) -> pl.DataFrame:
 
 
 def join_scores(day: str, model_ids: list[str]) -> pl.DataFrame:
-    """Join a day's comments that have a context with their shift and other scores.
-
-    Of a metric by several models the one whose id comes last counts. Returns source, thread_id, context_shift,
-    implicitness, subtext, word_count.
-    """
+    """Join a day's comments in a context with their shift and other scores, of several models the last by id."""
     partition = pl.col("day") == parse_day(day)
     scores = warehouse.scan("scores", partition).collect() if warehouse.get_snapshot_id("scores") else empty("scores")
     shifts = scores.filter((pl.col("metric") == METRIC) & pl.col("model_id").is_in(model_ids))

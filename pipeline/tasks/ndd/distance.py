@@ -27,10 +27,7 @@ DECIMALS = 6
 def measure_distances(
     sentences: Sequence[Sentence], other_sentences: Sequence[Sentence], lm: masked_lm.LoadedModel, **options: Any
 ) -> dict[str, Floats]:
-    """Measure NDD between pairs of sentences, and what it is compared with: distances, and `cosine`, a similarity.
-
-    Options are those of `distances`, for `ndd` alone.
-    """
+    """Measure NDD (with options of `distances`) between pairs of sentences, and what it is compared with."""
     values = {
         "ndd": distance.distances(lm.model, sentences, other_sentences, **options),
         "ndd_kl": distance.distances(lm.model, sentences, other_sentences, divergence="kl"),
@@ -46,9 +43,8 @@ def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.Dat
     """Build the pairs of all tests (section 3), and record how many sentences gave none.
 
     The test `supervised` has the graded pairs in English, by default the sample's; the others edit `limit` of their
-    sentences with words of all of them. Parts of speech and lemmas are stanza's where its models are installed, else
-    those of a tagger trained on the treebank, else WordNet's counts. Returns test, pair_id, sentence_id, one, other
-    (words), is_positive, similarity, overlap.
+    sentences with words of all of them. Returns test, pair_id, sentence_id, one, other (words), is_positive,
+    similarity, overlap.
     """
     dataset = similar.read(Path(data) if data else sample.SIMILAR)
     graded = similar.add_overlap(dataset.rows).filter(pl.col("lang") == "en")
@@ -75,11 +71,7 @@ def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.Dat
 
 
 def measure_similarity(
-    pairs: pl.DataFrame,
-    day: str,
-    ref: str | None = None,
-    divergence: Divergence | None = None,
-    weights: Weights = "mean",
+    pairs: pl.DataFrame, day: str, ref: str | None, divergence: Divergence | None, weights: Weights
 ) -> pl.DataFrame:
     """Compare the distance with labels and grades of pairs: table 1, figures 3, 7 and 8 (NDD-10 to 13, 38)."""
     lm = masked_lm.load_model(ref, "en", day)
@@ -142,9 +134,8 @@ def measure_pruning(
 ) -> pl.DataFrame:
     """Compare what NDD, PPL Deleter and chance drop of a treebank's sentences, without its trees (table 7; NDD-34).
 
-    PPL Deleter keeps as many words as NDD does under each threshold, since the threshold means something else to it;
-    chance drops as many spans of the same lengths. The `subset` of the rows of `studies` is the reading of a subtree
-    in `metrics.ndd.pruning`: only `several` can give the paper's shares by chance.
+    PPL Deleter keeps as many words as NDD does under each threshold; chance drops as many spans of the same lengths.
+    The `subset` of the rows of `studies` is the reading of a subtree in `metrics.ndd.pruning`.
     """
     lm = masked_lm.load_model(ref, "en", day)
     words, heads = [tree.words for tree in treebank], [tree.heads for tree in treebank]
@@ -155,9 +146,8 @@ def measure_pruning(
         for system in ("ndd", "ppl_deleter"):
             search = Search(threshold=threshold, longest=LONGEST, ratio=ratio)
             options = systems.DistanceOptions(divergence=divergence or "kl")
-            answers = systems.compress_sentences(
-                words, systems.Method(system=system, search=search, distance=options), lm
-            )
+            method = systems.Method(system=system, search=search, distance=options)
+            answers = systems.compress_sentences(words, method, lm)
             ratio = round(sum(int(answer.is_kept.sum()) for answer in answers) / sum(lengths), DECIMALS)
             spans = [pruning.list_dropped_spans(answer.rounds.tolist()) for answer in answers]
             setting = {"threshold": threshold, "ratio": ratio, "model": options.format_signature(lm)}
@@ -217,8 +207,7 @@ def run_study(
     """Run one of `TESTS` on graded pairs or a treebank, by default the sample's; return its rows of `studies`.
 
     `limit` is the number of the treebank's sentences, and of those that are edited. The divergence is by default that
-    of the paper: Hellinger's of pairs (section 3), Kullback and Leibler's of treebanks (section 5). Weights are those
-    of pairs.
+    of the paper: Hellinger's of pairs (section 3), Kullback and Leibler's of treebanks (section 5).
     """
     if study == "similarity":
         return measure_similarity(build_test_pairs(data, syntax, limit), day, ref, divergence, weights)

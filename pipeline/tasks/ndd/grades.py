@@ -1,7 +1,6 @@
 """Give compressions to raters, collect their grades, and write the means into `studies` (NDD, appendix F; NDD-36).
 
-No table links a task to a system: the link is rebuilt from `compressions` and from the selections in `runs`. A grade
-counts while its compression is unchanged, and if two raters graded it.
+No table links a task to a system: the link is rebuilt from `compressions` and from the selections in `runs`.
 """
 
 import json
@@ -9,7 +8,7 @@ import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 import polars as pl
 
@@ -37,13 +36,6 @@ HUMAN, SIMULATED = "human", "simulated"
 Tool = Literal["files", "simulated"]
 
 
-class Selection(TypedDict):
-    """The compressions that one call of `select_tasks` gave to raters."""
-
-    systems: list[str]
-    count: int
-
-
 def get_project(source: str) -> Project:
     """Get the labelling project of a data set; answers in files are looked for in its folder."""
     name = f"integrity_{source}"
@@ -55,8 +47,7 @@ def get_project(source: str) -> Project:
 def load_compressions(source: str, day: str, systems: Sequence[str] = ()) -> pl.DataFrame:
     """Load the compressions of a data set by some systems, by default all: item_id, system, lang, words, kept."""
     source_rows = warehouse.scan("compressions", pl.col("source") == source)
-    rows = source_rows.filter(pl.col("day") == parse_day(day)).sort("item_id", "system").collect()
-    if not rows.height:
+    if not (rows := source_rows.filter(day=parse_day(day)).sort("item_id", "system").collect()).height:
         days = source_rows.select(pl.col("day").unique().sort()).collect()["day"]
         days_text = f"there are of {', '.join(map(str, days))}" if len(days) else "there are none of any day"
         raise Missing(f"no compressions of {source!r} on {day}; {days_text}; make some: `undertone ndd measure`")
@@ -69,10 +60,7 @@ def load_compressions(source: str, day: str, systems: Sequence[str] = ()) -> pl.
 
 
 def select_tasks(source: str, day: str, systems: Sequence[str] = (), count: int = COUNT, run_id: str = "cli") -> int:
-    """Give to raters the compressions of `count` sentences by some systems, by default all; return the count of tasks.
-
-    Existing tasks keep their random ids; a withdrawn task is not added again.
-    """
+    """Give to raters the compressions of `count` sentences by some systems or all; return the task count."""
     started, name, rows = runs.start(), get_project(source).name, load_compressions(source, day, systems)
     selected = compression.build_tasks(compression.sample(rows, count)).tasks
     is_withdrawn = projects.is_withdrawn(name)
@@ -80,11 +68,10 @@ def select_tasks(source: str, day: str, systems: Sequence[str] = (), count: int 
         source=pl.lit(source), day=pl.lit(parse_day(day)), thread_id="item_id", comment_id="item_id"
     )
     existing = _load_released(source)
-    total = existing.height
-    if tasks.join(existing, on="task_id", how="anti").height:
-        total = projects.add_tasks(name, tasks, run_id)
+    has_new = tasks.join(existing, on="task_id", how="anti").height
+    total = projects.add_tasks(name, tasks, run_id) if has_new else existing.height
     selections = _load_selections(source, day)
-    selection = Selection(systems=rows["system"].unique().sort().to_list(), count=count)
+    selection = {"systems": rows["system"].unique().sort().to_list(), "count": count}
     if selection not in selections:
         dropped = selected.filter(is_withdrawn)
         dropped = dropped.select(source=pl.lit(name), reason=pl.lit("withdrawn"), row_key="task_id")
@@ -93,18 +80,18 @@ def select_tasks(source: str, day: str, systems: Sequence[str] = (), count: int 
     return total
 
 
-def _load_selections(source: str, day: str) -> list[Selection]:
-    """Load what was selected of a day, in order."""
+def _load_selections(source: str, day: str) -> list[dict[str, Any]]:
+    """Load what the calls of `select_tasks` gave to raters of a day, in order: systems, count."""
     is_selection = projects.is_step(get_project(source).name, SELECT) & (pl.col("day") == parse_day(day))
     configs = warehouse.scan("runs", is_selection).select("config").collect()
     return [selection for config in configs["config"] for selection in json.loads(config)["selections"]]
 
 
 def load_tasks(source: str, day: str) -> Tasks:
-    """Load the tasks of a day's compressions as they are now, and the systems that each belongs to.
+    """Load the tasks of a day's compressions as they are now (item_id too), and the systems that each belongs to.
 
     A task belongs only to systems that were selected, even where another system left the same words: those sentences
-    alone would be no sample of the other system. The tasks are rows of `label_tasks` with item_id.
+    alone would be no sample of the other system.
     """
     released, selections, name = _load_released(source), _load_selections(source, day), get_project(source).name
     if not selections:
@@ -137,8 +124,8 @@ def export(
 ) -> int:
     """Write tasks.jsonl, the guidelines in a language, and a sheet for each rater; return the number of tasks.
 
-    Two raters get each sentence with all its compressions; `assigned.csv` in the data set's own folder keeps who got
-    which, so that later exports assign the same. By default all sentences and systems count that were given to raters.
+    Two raters get each sentence with all its compressions, in later exports the same. By default all sentences and
+    systems count that were given to raters.
     """
     tasks = load_tasks(source, day).tasks
     if count is not None or systems:
@@ -177,11 +164,7 @@ def assign_tasks(source: str, day: str, tool: Tool, studio: Studio | None = None
 def collect(
     source: str, day: str, paths: Sequence[Path] = (), tool: Tool = "files", run_id: str = "cli"
 ) -> dict[str, int]:
-    """Add grades of files or of simulated raters to `labels`, and publish their means.
-
-    Without paths the files in `labels` in the data set's folder are read. If a rater graded a compression twice the
-    later grade counts. Returns the counts tasks, graded (tasks with two grades of each field) and waiting.
-    """
+    """Add grades that a tool has, and publish their means; return counts: tasks, graded, waiting."""
     tasks = load_tasks(source, day)
     project = get_project(source)
     fetched = projects.fetch(project, _load_released(source), tool, lambda: _simulate(source, day, tasks), paths)
@@ -225,8 +208,7 @@ def publish(source: str, day: str, run_id: str = "cli") -> int:
     """Publish the means of each system and the raters' agreement in `studies`; return how many tasks have two grades.
 
     Rows have the study `compression` and the subset `SOURCE:human`, or `SOURCE:simulated` while only simulated raters
-    graded. Means of syntax and semantics have the system as the setting, measures of agreement the field. Does nothing
-    where nothing was given to raters.
+    graded. Means of syntax and semantics have the system as the setting, measures of agreement the field.
     """
     return _publish(source, day, load_tasks(source, day), run_id) if _load_selections(source, day) else 0
 
@@ -246,8 +228,8 @@ def _publish(source: str, day: str, tasks: Tasks, run_id: str) -> int:
     current = _scan_rows(source, day).select(rows.columns).sort(order).collect()
     if not current.equals(rows.sort(order)):
         replace_rows("studies", warehouse.make_slice(study=STUDY, day=day), rows, _is_of_grades(source), run_id)
-    kept_count = labels.height - graded.dropped.height
-    _record_grades(get_project(source).name, day, kept_count, graded.dropped, simulated_labels, run_id)
+    dropped = projects.list_dropped(graded.dropped, simulated_labels, "task_id", "rater_id", "field")
+    _record_grades(get_project(source).name, day, labels.height - graded.dropped.height, dropped, run_id)
     field_counts = grades.select("task_id", "field").unique().group_by("task_id").len()
     return field_counts.filter(pl.col("len") == len(FIELDS)).height
 
@@ -262,10 +244,7 @@ def _scan_rows(source: str, day: str) -> pl.LazyFrame:
 
 
 def _load_grades(source: str, day: str, tasks: Tasks) -> tuple[Grades, pl.DataFrame, pl.DataFrame]:
-    """Load the grades of the systems, simulated labels that people's replaced, and the labels that may count.
-
-    Labels of tasks of other days alone are ignored.
-    """
+    """Load the grades of the systems, simulated labels that people's replaced, and the day's labels that may count."""
     day_tasks = _load_released(source).filter(pl.col("day") == parse_day(day))
     task_ids = pl.concat([tasks.tasks, day_tasks]).select("task_id").unique()
     parts = projects.prefer_people(projects.read_labels(get_project(source).name))
@@ -273,11 +252,8 @@ def _load_grades(source: str, day: str, tasks: Tasks) -> tuple[Grades, pl.DataFr
     return compression.collect_grades(counting, tasks.key), simulated_labels, counting
 
 
-def _record_grades(
-    name: str, day: str, kept_count: int, dropped: pl.DataFrame, simulated_labels: pl.DataFrame, run_id: str
-) -> None:
+def _record_grades(name: str, day: str, kept_count: int, dropped: pl.DataFrame, run_id: str) -> None:
     """Record how many grades count and which were dropped, unless the tables say so already."""
-    dropped = projects.list_dropped(dropped, simulated_labels, "task_id", "rater_id", "field")
     dropped = dropped.select("reason", "row_key", source=pl.lit(name)).sort("row_key", "reason")
     is_step = projects.is_step(name, STEP) & (pl.col("day") == parse_day(day))
     current = warehouse.scan("dropped", is_step).select(dropped.columns).collect().sort("row_key", "reason")
@@ -289,10 +265,7 @@ def _record_grades(
 
 
 def load_means(source: str, day: str) -> pl.DataFrame:
-    """Load the means of a day's compressions from `studies`, by system, syntax first; no rows without grades.
-
-    Returns by (human or simulated), system, metric, mean, low, high, n.
-    """
+    """Load a day's means from `studies`, syntax first: by (human or simulated), system, metric, mean, low, high, n."""
     rows = _load_study_rows(source, day, "system").rename({"value": "mean"})
     rows = rows.select("by", "system", "metric", "mean", "low", "high", "n")
     return rows.sort("system", pl.col("metric").cast(pl.Enum(FIELDS)))
@@ -313,11 +286,7 @@ def _load_study_rows(source: str, day: str, name: str) -> pl.DataFrame:
 
 
 def summarize_grades(source: str, day: str) -> pl.DataFrame:
-    """Show one row for each system: the means with intervals, beside the means of table 13.
-
-    The paper graded 100 sentences of Google's test set by its own systems, whatever the data set here is. Returns
-    system, raters (human or simulated), n (sentences), syntax, syntax_paper, semantics, semantics_paper.
-    """
+    """Show one row for each system: raters, n, and the means of each field with intervals, beside those of table 13."""
     lines: dict[str, dict[str, Any]] = {}
     for mean in load_means(source, day).to_dicts():
         system, field = mean["system"], mean["metric"]

@@ -1,8 +1,6 @@
-"""Load the masked language model of a language, count the corpus at hand, and adapt encoders.
+"""Load the masked language model of a language, count the corpus at hand, and adapt encoders (REC-31).
 
-Three kinds share one protocol (`metrics.ndd.model.MaskedModel`): counts of words between their neighbours, the embedded
-default, which shows only that the mechanics work; any model of transformers; and an encoder that `train` adapted
-(task-adaptive pre-training; REC-31).
+Counts, the embedded default, show only that the mechanics work; else it is any model of transformers.
 """
 
 import hashlib
@@ -54,16 +52,12 @@ class LoadedModel(NamedTuple):
 
 
 def load_model(ref: str | None = None, lang: str = "en", day: str | None = None, cache: float = 0.0) -> LoadedModel:
-    """Load a masked language model.
+    """Load a masked language model for texts of a language; by default that of UNDERTONE_MASKED_LM.
 
-    Args:
-        ref: `count`, the counts of the corpus in force, or those of the shipped sample where there are none; `sample`;
-            the id or folder of counts; a folder of transformers; or a hub name with a pinned revision. By default the
-            setting UNDERTONE_MASKED_LM. Both may name several, `en=…,zh=…`. A transformer may end in `|pieces`: then a
-            word is masked piece by piece, as models with whole-word masking have learnt (NDD-29).
-        lang: of the texts.
-        day: on which counts are in force; by default the newest.
-        cache: of counts, the share that the other words of a sentence have.
+    `ref` is `count`, the counts of the corpus in force for a day, or those of the shipped sample where there are none;
+    `sample`; the id or folder of counts; a folder of transformers; or a hub name with a pinned revision. It may name
+    several, `en=…,zh=…`. A transformer may end in `|pieces`: then a word is masked piece by piece, as models with
+    whole-word masking have learnt (NDD-29). `cache` is the share that the other words of a sentence have in counts.
     """
     ref, _, masks = settings.masked_lm(lang, ref).partition("|")
     folder = _parse_path(ref)
@@ -173,8 +167,7 @@ def load_corpus(lang: str, day: str | None = None) -> pl.Series:
 def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = False) -> str | None:
     """Count the words of the corpus up to a day; the counts are in force from that day on if they are as good.
 
-    One text in twenty, drawn by its hash, is held out for the cross entropy in `evaluations`. Returns the model's id,
-    or None where there is no text in the language.
+    One text in twenty is held out. Returns the model's id, or None where there is no text in the language.
     """
     from pipeline.models.ndd import count_lm
 
@@ -249,10 +242,9 @@ def train(
     changes: Mapping[str, Any] | None = None,
     start: str | None = None,
 ) -> pl.DataFrame:
-    """Adapt an encoder to texts by predicting masked words, and write it as a Hugging Face folder.
+    """Adapt an encoder, by default that in force, to texts by predicting masked words; write it for transformers.
 
-    The folder is empty or does not exist yet. The numbers are those of a profile of `training.recam.masked_lm`, with
-    changes; the encoder to start from is a folder or name, by default that in force. Returns epoch, loss, cross_entropy
+    The numbers are those of a profile of `training.recam.masked_lm`, with changes. Returns epoch, loss, cross_entropy
     and accuracy on texts held out, count.
     """
     from pipeline.training.recam import masked_lm

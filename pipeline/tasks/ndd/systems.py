@@ -103,14 +103,12 @@ def compress_sentences(
     if not has_trees:
         heads = None
     elif heads is None:
-        raise BadInput(
-            f"{method.system} drops only whole subtrees and needs a tree of each sentence: --syntax F.conllu"
-        )
+        need = "drops only whole subtrees and needs a tree of each sentence"
+        raise BadInput(f"{method.system} {need}: --syntax F.conllu")
     check_distance(method.distance)
     if scorer_name in STATE_SCORERS and masked_lm.is_count_model(lm):
-        raise BadInput(
-            f"{scorer_name} compares the states of a transformer, and a model of counts has none; give --model"
-        )
+        need = "compares the states of a transformer, and a model of counts has none"
+        raise BadInput(f"{scorer_name} {need}; give --model")
     model: Any = lm.model  # with states, where the scorer needs them
     rivals: dict[str, Callable[[Any], scorers.Scorer]] = {
         "ppl_deleter": scorers.perplexity,
@@ -149,9 +147,8 @@ def compress_texts(
 ) -> pl.DataFrame:
     """Compress the texts of any frame, sentence by sentence, by a model (see `masked_lm.load_model`).
 
-    Returns the frame with `compressed`, `ratio` (share of the words that stay), `after` (the text after each round, the
-    last as `compressed`), `dropped` (each span with its round, words, their places in the text from 0, and cost) and
-    `signature`; all null where there is no text.
+    Returns the frame with `compressed`, `ratio` (share of the words that stay), `after` (the text after each round),
+    `dropped` (`DROPPED` of each span, with places in the text from 0) and `signature`; all null where there is no text.
     """
     texts = rows.select(text=pl.col(column).fill_null("")).with_columns(lang=detect_language()).with_row_index("row")
     longest = max(map(len, texts["text"]), default=0)

@@ -38,9 +38,9 @@ def build_corpus(day: str) -> None:
 
 def build_items(day: str) -> None:
     """Build the cloze items of all days."""
-    from pipeline.tasks.recam import build  # loads torch
+    from pipeline.tasks.recam import options  # loads torch
 
-    build.build(day)
+    options.build(day)
 
 
 class Work(NamedTuple):

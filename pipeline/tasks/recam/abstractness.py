@@ -56,9 +56,8 @@ def train_file(
 ) -> pl.DataFrame:
     """Train a scorer into a folder, after measuring it on so many random splits of the list (Table 2).
 
-    The vectors are a file in GloVe's format; by default the encoder computes them. The changes are to the recipe of the
-    profile, paper or undertone. Return a row for each split: split, train_count, test_count, pearson_train, pearson,
-    p_value.
+    The vectors are a file in GloVe's format; by default the encoder computes them. Return the rows of
+    `training.recam.abstractness.evaluate_splits`.
     """
     registry.check_writable(out, force=force)
     trained, split_results = _fit(ratings, vectors, profile, changes or {}, splits)
@@ -76,8 +75,7 @@ def train(
 ) -> str:
     """Train a scorer into the registry; return the model's id.
 
-    It is promoted from that day on if it is as good as its rivals, or by `promote`. One word in ten, drawn by its hash,
-    is held out. `evaluations` has its mean over ten random splits, and each split (`subset` split:1 …).
+    One word in ten is held out. `evaluations` has its mean over ten random splits, and each split (`subset` split:1 …).
     """
     words = ratings or read_ratings()
     is_held_out = draw_uniform(words.rows["word"]) < HELD_OUT
@@ -99,9 +97,8 @@ def make_held_out(words: pl.DataFrame, train_words: pl.DataFrame, vectors: Path 
     if not words.height:
         return []
     gold, train_gold = words["score"].to_numpy(), train_words["score"].to_numpy()
-    lengths, train_lengths = (
-        rows.select(pl.lit(1.0), pl.col("word").str.len_chars()).to_numpy() for rows in (words, train_words)
-    )
+    length = (pl.lit(1.0), pl.col("word").str.len_chars())
+    lengths, train_lengths = (rows.select(length).to_numpy() for rows in (words, train_words))
     line = np.linalg.lstsq(train_lengths, train_gold)[0]
     guesses = {"mean": np.full(len(gold), train_gold.mean()), "length": lengths @ line}
 
@@ -111,14 +108,11 @@ def make_held_out(words: pl.DataFrame, train_words: pl.DataFrame, vectors: Path 
         scores = score_by_model(model, words["word"].to_list(), vectors)["concreteness"]
         return count(scores.fill_null(train_gold.mean()).to_numpy())  # the mean if a word has no vector
 
-    def count_products(scores: Floats) -> Floats:
-        return promotion.count_products(scores, gold)
-
     def count_errors(scores: Floats) -> Floats:
         return promotion.count_shares(-((scores - gold) ** 2))
 
-    metrics = {
-        "pearson": (count_products, promotion.compute_correlation),
+    metrics: dict[str, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]] = {
+        "pearson": (partial(promotion.count_products, gold=gold), promotion.compute_correlation),
         "negative_squared_error": (count_errors, promotion.compute_share),
     }
     held_out = []
@@ -147,12 +141,9 @@ def _fit(
     left_out.record_rows("train", {"no_vector": without_vector})
     evaluations = pl.DataFrame(schema={"metric": pl.String})
     if splits:
-        of_splits = split_results.select(
-            subset=pl.format("split:{}", pl.col("split") + 1), value="pearson", pair_count="test_count"
-        )
-        mean = of_splits.select(
-            subset=pl.lit("all"), value=pl.col("value").mean(), pair_count=pl.col("pair_count").first()
-        )
+        subset = pl.format("split:{}", pl.col("split") + 1)
+        of_splits = split_results.select(subset=subset, value="pearson", pair_count="test_count")
+        mean = of_splits.head(1).with_columns(subset=pl.lit("all"), value=pl.lit(of_splits["value"].mean()))
         evaluations = pl.concat([mean, of_splits]).with_columns(metric=pl.lit("pearson"))
     config = {**model.config, "profile": profile, "no_vector": without_vector, "vectors": _hash_vectors(vectors)}
     trained = TrainedModel(
@@ -188,11 +179,10 @@ def score_words(
 ) -> pl.DataFrame:
     """Score the concreteness of words, 0 highly abstract to 1 highly concrete.
 
-    The scorer is one that `cloze build` takes: a folder or id, or a file of ratings to use unchanged; by default the
-    one in force, else one trained on the shipped ratings. It needs the word vectors that it was trained on, if any.
-    Columns: word, concreteness, is_imperceptible (under the threshold of section 3.2), reason (why the scorer does not
-    know the word: no_vector, not_rated or unknown_word; else null), signature. An encoder scores the pieces of an
-    unknown word: `unknown` is keep, empty (no score) or drop (no row). Other scorers have no score of it.
+    The scorer is one that `load_model` takes, or a file of ratings to use unchanged. Columns: word, concreteness,
+    is_imperceptible (under the threshold of section 3.2), reason (why the scorer does not know the word: no_vector,
+    not_rated or unknown_word; else null), signature. An encoder scores the pieces of an unknown word: `unknown` is
+    keep, empty (no score) or drop (no row).
     """
     check_name("treatment of unknown words", unknown, UNKNOWN)
     path = Path(ref).expanduser() if ref else None
@@ -226,10 +216,7 @@ def score_words(
 
 
 def score_by_model(model: Model, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
-    """Score words with a model: word, concreteness, reason if it does not know the word.
-
-    BadInput if it was trained on other word vectors, or with an encoder although word vectors are given.
-    """
+    """Score words with a model: word, concreteness, reason if unknown; BadInput for vectors of another."""
     from pipeline.models.recam import word_features
     from pipeline.training.recam import abstractness
 

@@ -2,17 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 import polars as pl
 
-from pipeline import slices, warehouse
+from pipeline import __version__, left_out, slices, warehouse
 from pipeline.errors import BadInput, check_name
-from pipeline.examples.recam import balance, building, choices
+from pipeline.examples.recam import balance, building, choices, items, summaries
+from pipeline.io.atomic import check_empty, create_folder
 from pipeline.metrics.recam import retrieval
+from pipeline.progress import OnProgress
 from pipeline.slices import Staged
 from pipeline.tables import TABLES
 from pipeline.tasks.recam import readers, targets
@@ -24,6 +28,7 @@ READERS = ("gated", "attentive", "gloss")
 STEP = "cloze_items"
 DEPTH = 50  # words of each reader that are kept; the paper's rule looks at ten
 PROPOSALS = {"item_id": pl.String(), "reader": pl.String(), "word": pl.String(), "rank": pl.Int64()}
+SOURCE = "file"  # of articles that are in no table
 
 
 class Choosing(NamedTuple):
@@ -113,14 +118,14 @@ def list_open_items(subtask: str, snapshots: Mapping[str, int | None] | None = N
     return building.build_items(targets.scan_articles(snapshot=snapshots["articles"]).collect(), rows, subtask)
 
 
-def stage_proposals(job: Job, choosing: Choosing = CHOOSING) -> Staged:
+def stage_proposals(job: Job, choosing: Choosing) -> Staged:
     """Train one reader on the other folds and stage its best words for each item of this fold."""
     timer = runs.start()
     proposals = propose_words(list_open_items(job["subtask"], job["snapshots"]), job, choosing)
     return runs.time_shard(timer, warehouse.stage("cloze_candidates", proposals))
 
 
-def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing = CHOOSING) -> pl.DataFrame:
+def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing) -> pl.DataFrame:
     """Propose a reader's best words for items of a fold it has not seen: item_id, reader, word, rank from 1."""
     from pipeline.training.recam import readers as training
 
@@ -141,32 +146,25 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing = CHOOS
     return proposals.with_columns(rank=pl.int_range(1, pl.len() + 1).over("item_id").cast(pl.Int64))
 
 
-def choose_options(
-    open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: Choosing = CHOOSING, rules: Rules = RULES
-) -> ChosenItems:
+def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: Choosing, rules: Rules) -> ChosenItems:
     """Choose wrong options for open items from what the readers proposed (section 3.5)."""
     is_paper = choosing.rule == "paper"
     choose = choices.choose if is_paper else balance.choose_balanced
     candidates = proposals.filter(pl.col("rank") <= choices.TOP) if is_paper else proposals
     vectors = targets.load_static_vectors(rules.vectors)
     chosen = choose(open_items, candidates, vectors, threshold=rules.similar, seed=choosing.seed)
-    items = open_items.join(chosen.items.select("item_id", "options", "label"), on="item_id", how="inner")
+    chosen_items = open_items.join(chosen.items.select("item_id", "options", "label"), on="item_id", how="inner")
     reports = []
     answers = open_items["answer"].str.to_lowercase().to_list()
     for (reader,), part in proposals.partition_by("reader", as_dict=True, maintain_order=True).items():
         words = part.sort("rank").group_by("item_id").agg("word")
         lists = open_items.join(words, on="item_id", how="left", maintain_order="left")["word"].fill_null([])
         reports.append({"reader": reader, **retrieval.report(lists.to_list(), answers)._asdict()})
-    return ChosenItems(items, chosen.dropped, pl.DataFrame(reports))
+    return ChosenItems(chosen_items, chosen.dropped, pl.DataFrame(reports))
 
 
 def publish_items(
-    subtask: str,
-    staged: Sequence[Staged],
-    day: str,
-    choosing: Choosing = CHOOSING,
-    rules: Rules = RULES,
-    run_id: str = "cli",
+    subtask: str, staged: Sequence[Staged], day: str, choosing: Choosing, rules: Rules, run_id: str = "cli"
 ) -> int:
     """Replace the items of a subtask with those that get five options; return their count.
 
@@ -175,14 +173,14 @@ def publish_items(
     slices.parse_day(day)
     timer = runs.start(staged)
     open_items = list_open_items(subtask)
-    rows = warehouse.scan_staged("cloze_candidates", staged) if staged else pl.LazyFrame(schema=PROPOSALS)
-    chosen = choose_options(open_items, rows.collect(), choosing, rules)
+    proposals = warehouse.scan_staged("cloze_candidates", staged) if staged else pl.LazyFrame(schema=PROPOSALS)
+    chosen = choose_options(open_items, proposals.collect(), choosing, rules)
     key = ["item_id", "options", "label"]
 
     def join_flags(current_items: pl.LazyFrame) -> pl.LazyFrame:
         flags = current_items.select(*key, "is_unanswerable", "is_ambiguous")
-        items = chosen.items.with_columns(subtask=pl.lit(subtask)).lazy()
-        return items.join(flags, on=key, how="left").select(TABLES["cloze_items"].schema.column_names())
+        rows = chosen.items.with_columns(subtask=pl.lit(subtask)).lazy()
+        return rows.join(flags, on=key, how="left").select(TABLES["cloze_items"].schema.column_names())
 
     count = warehouse.replace("cloze_items", warehouse.make_slice(subtask=subtask), join_flags, run_id)
     sources = open_items.select("source", row_key="item_id")
@@ -198,9 +196,8 @@ def publish_items(
     evaluations = report.unpivot(index=["subset", "pair_count"], variable_name="metric")
     partition = warehouse.make_slice(kind=get_kind(subtask), day=day)
     keys = {**partition, "model_id": hashlib.sha256(facts.encode()).hexdigest()}
-    evaluations = model_registry.complete_evaluations(evaluations).with_columns(
-        **{name: pl.lit(value) for name, value in keys.items()}
-    )
+    constants = {name: pl.lit(value) for name, value in keys.items()}
+    evaluations = model_registry.complete_evaluations(evaluations).with_columns(**constants)
     warehouse.overwrite("evaluations", partition, evaluations, run_id)
     return count
 
@@ -216,3 +213,80 @@ def count_items() -> pl.DataFrame:
     )
     order = pl.Enum(("train", "validation", "test"))
     return counts.collect().sort("subtask", pl.col("split").cast(order))
+
+
+def build(
+    day: str,
+    subtasks: Sequence[str] = building.SUBTASKS,
+    rules: Rules = RULES,
+    choosing: Choosing = CHOOSING,
+    run_id: str = "cli",
+    on_progress: OnProgress = lambda _: None,
+) -> pl.DataFrame:
+    """Build the items of the tables in the steps of the DAG `recam`; return `count_items`."""
+    rules = targets.parse_rules(targets.resolve_rules(day, rules._asdict(), None, run_id))
+    staged = _run(targets.plan(), partial(targets.stage_targets, rules=rules), on_progress)
+    targets.publish_targets(staged, day, rules, run_id)
+    for subtask in subtasks:
+        proposals = _run(list_jobs([subtask]), partial(stage_proposals, choosing=choosing), on_progress)
+        publish_items(subtask, proposals, day, choosing, rules, run_id)
+    return count_items()
+
+
+def _run(parts: Iterable[Any], work: Callable[[Any], Any], on_progress: OnProgress) -> list[Any]:
+    results = []
+    for part in parts:
+        results.append(work(part))
+        on_progress(1)
+    return results
+
+
+def build_file(
+    path: Path,
+    out: Path,
+    subtasks: Sequence[str],
+    rules: Rules,
+    choosing: Choosing,
+    on_progress: OnProgress = lambda _: None,
+    splits: Path | None = None,
+) -> pl.DataFrame:
+    """Build items from a file of articles with summaries into a folder, completely or not at all.
+
+    It holds `<subtask>_<split>.jsonl` in the official format, targets.parquet (every token of the summaries with its
+    reason), dropped.csv and card.json. `splits` is XSum's official file, a JSON object of ids by split; articles that
+    it lacks get a random split. Return subtask, split, item_count.
+
+    BadInput if the folder is not empty, the file is broken, or too few of its articles have a target.
+    """
+    check_empty(out)
+    summarised = summaries.read(path, splits)
+    articles = summarised.rows.select("text", "summary", "split", source=pl.lit(SOURCE), thread_id="article_id")
+    shards = articles.iter_slices(targets.ROWS_PER_SHARD)
+    frames = _run(shards, lambda shard: pl.concat(targets.find_targets(shard, rules)), on_progress)
+    tokens = pl.concat(frames).with_columns(source=pl.lit(SOURCE))
+    open_items = {subtask: building.build_items(articles, tokens, subtask) for subtask in subtasks}
+    chosen = {}
+    for subtask, rows in open_items.items():
+        if (count := rows["article"].n_unique()) < choices.FOLDS:
+            raise BadInput(
+                f"{path}: {count} articles have a target of {subtask}; expected at least {choices.FOLDS}, as wrong "
+                "options are made in folds"
+            )
+        proposals = _run(make_jobs(subtask, {}), partial(propose_words, rows, choosing=choosing), on_progress)
+        chosen[subtask] = choose_options(rows, pl.concat(proposals), choosing, rules)
+    untargeted = building.list_untargeted(articles, tokens, subtasks)
+    dropped = pl.concat([summarised.dropped, untargeted, *(choice.dropped for choice in chosen.values())])
+    left_out.record_rows("build", dict(dropped["reason"].value_counts().iter_rows()), str(path))
+    with create_folder(out) as draft:
+        counts = []
+        for subtask, choice in chosen.items():
+            for (split,), rows in sorted(choice.items.partition_by("split", as_dict=True).items()):
+                items.write(draft / f"{subtask}_{split}.jsonl", rows)
+                counts.append((subtask, split, rows.height))
+        tokens.drop("source").write_parquet(draft / "targets.parquet")
+        dropped.write_csv(draft / "dropped.csv")
+        card: dict[str, Any] = {"file": path.name, "rules": rules._asdict(), "choosing": choosing._asdict()}
+        card["readers"] = {subtask: choice.retrieval.to_dicts() for subtask, choice in chosen.items()}
+        card |= {"splits": splits and splits.name, **targets.describe_resources(rules), "undertone": __version__}
+        (draft / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
+    return pl.DataFrame(counts, schema=["subtask", "split", "item_count"], orient="row")

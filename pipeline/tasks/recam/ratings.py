@@ -26,10 +26,7 @@ def get_project(subtask: str) -> Project:
 
 
 def select(subtask: str, day: str, count: int | None = None, run_id: str = "cli") -> int:
-    """Select items of a subtask for raters, all or the first `count` by their random ids; return the task count.
-
-    Tasks of earlier calls stay; an item whose options changed is a new task. A withdrawn item does not come back.
-    """
+    """Select items of a subtask for raters, all or the first `count` by id; return the count of all tasks."""
     timer = runs.start()
     items = readers.read_all_items(subtask)
     if not items.height:
@@ -65,11 +62,7 @@ def assign_tasks(subtask: str, day: str, tool: Tool, studio: Studio | None = Non
 def collect(
     subtask: str, paths: Sequence[Path] = (), tool: Tool = "files", studio: Studio | None = None, run_id: str = "cli"
 ) -> int:
-    """Add answers from files or from a tool to the table `labels`; return the label count.
-
-    Without paths the files in `labels` in the project's folder are read. Of two labels by one rater for the same field
-    the later counts. A broken file is BadInput with file, row and field.
-    """
+    """Add answers from files or from a tool to the table `labels`; return the label count; see `projects.fetch`."""
     tasks = read_tasks(subtask)
 
     def simulate() -> pl.DataFrame:
@@ -80,10 +73,7 @@ def collect(
 
 
 def flag(subtask: str, run_id: str = "cli") -> tuple[pl.DataFrame, Selection]:
-    """Write the flags that valid answers give the items to `cloze_items`, and record the other answers in `dropped`.
-
-    Items with too few answers, or none, have no flag. Return `quality_control.measure_noise` and `select`.
-    """
+    """Write the flags of valid answers to `cloze_items`; return `quality_control.measure_noise` and `select`."""
     tasks, name = read_tasks(subtask), get_project(subtask).name
     items = readers.read_all_items(subtask)
     items = items.join(tasks.select("item_id"), on="item_id", how="semi", maintain_order="left")

@@ -54,10 +54,7 @@ def gather_items(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[p
 
 
 def read_items(subtask: str, *splits: str) -> pl.DataFrame:
-    """Read the items of the tables with their passages, in the order of their ids, except those that raters flagged.
-
-    Columns: item_id, article, question, options, label, split, upos. Without any they are Missing.
-    """
+    """Read the items of the tables that raters did not flag, in order, with their passages, label, split and upos."""
     is_flagged = pl.any_horizontal(pl.col("is_unanswerable", "is_ambiguous").fill_null(value=False))
     is_in_splits = pl.col("split").is_in(splits) if splits else pl.lit(value=True)
     items = read_all_items(subtask).filter(~is_flagged & is_in_splits)
@@ -128,8 +125,8 @@ def fit(
 ) -> TrainedModel:
     """Fit a reader, with the results of its epochs and those on the test part, where there is one.
 
-    The changes are to the recipe of the profile. The path is that of a file of word vectors, for readers that use them;
-    for the others the folder or name of an encoder. The subtask is that of items of the tables.
+    The path is that of a file of word vectors, for readers that use them; for the others the folder or name of an
+    encoder. The subtask is that of items of the tables.
     """
     from pipeline.training.recam import readers as recurrent
 
@@ -148,14 +145,13 @@ def fit(
     config = {**model.config, "profile": profile, "data_hash": data_hash, "source": source_name}
     summary = pl.col("question").str.replace(cloze.PLACEHOLDER, cloze.select_right_option(), literal=True)
     test_items = items.filter(pl.col("split") == "test") if "split" in items.columns else items.clear()
+    chance = 1 / len(items["options"][0])
     return TrainedModel(
         kind=get_kind(subtask) if subtask else config["kind"],
         tensors=model.tensors,
         config=config,
         texts=pl.concat([items["article"], items.select(summary.alias("article")).to_series()]),
-        evaluations=model_registry.build_epoch_rows(
-            model.history, {"value": ("accuracy", "validation")}, 1 / len(items["options"][0])
-        ),
+        evaluations=model_registry.build_epoch_rows(model.history, {"value": ("accuracy", "validation")}, chance),
         evaluate=(lambda registered: measure(test_items, registered)) if test_items.height else None,
         make_held_out=lambda: make_held_out(items),
         summary={"profile": profile, **asdict(recipe)},
@@ -177,10 +173,7 @@ def train_file(items: pl.DataFrame, out: Path, *, force: bool = False, **options
 
 
 def train(day: str, subtask: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
-    """Train on the items of a subtask into the registry; return the model's id.
-
-    The reader is promoted from that day on if it is as good as its rivals, or by `promote`.
-    """
+    """Train on the items of a subtask into the registry; return the model's id."""
     return model_registry.train(day, lambda: fit(read_items(subtask), subtask, **options), run_id, promote=promote)
 
 
@@ -201,10 +194,7 @@ def make_held_out(items: pl.DataFrame) -> list[HeldOut]:
 
 
 def evaluate_crossed(day: str, trained_on: str, tested_on: str, model_id: str, run_id: str = "cli") -> int:
-    """Evaluate a reader of one subtask on test items of the other (subtask 3, section 4.3); return the row count.
-
-    The rows go to `evaluations` with the name of the tested subtask as their subset.
-    """
+    """Evaluate a reader of one subtask on test items of the other (section 4.3), the subset; return the row count."""
     timer, kind = runs.start(), get_kind(trained_on)
     results = measure(read_items(tested_on, "test"), registry.fetch(settings.models(), model_id), tested_on)
     rows = results.filter(pl.col("subset") == tested_on).with_columns(
@@ -237,8 +227,8 @@ def is_right(model: Model, items: pl.DataFrame) -> npt.NDArray[np.bool_]:
 def measure(items: pl.DataFrame, model: Model, subset: str = HOME) -> pl.DataFrame:
     """Measure accuracy with its interval over articles, by part of speech and by length of passage (REC-28, REC-30).
 
-    The baseline is the best way to answer the same items without reading (REC-32). Items may have upos; `subset` names
-    them. Return rows of `evaluations` without their keys, of the split test.
+    The baseline is the best way to answer the same items without reading (REC-32). Items may have upos. Return rows of
+    `evaluations` without their keys.
     """
     matches = is_right(model, items)
     articles = items.select(cloze.normalise()).to_series()

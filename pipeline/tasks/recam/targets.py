@@ -62,14 +62,8 @@ def select_fields(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, 
     return {name: value for name, value in values.items() if name in names and value is not None}
 
 
-def resolve_rules(
-    day: str, values: Mapping[str, Any], ratings: str | None = None, run_id: str = "cli"
-) -> dict[str, Any]:
-    """Make the rules of a run and name its scorer by id, so that all its tasks use the same; train one if needed.
-
-    The ratings are a file of rated words to train a scorer on. Without it, the scorer is the one of the values, else
-    the one in force, else one trained on the shipped ratings.
-    """
+def resolve_rules(day: str, values: Mapping[str, Any], ratings: str | None, run_id: str) -> dict[str, Any]:
+    """Make the rules of a run and name its scorer by id; train one on the ratings if needed."""
     rules = parse_rules(values)
     scorer = rules.scorer or model_choice.select_model_id(abstractness.KIND, None)
     if ratings or not scorer:
@@ -116,7 +110,7 @@ def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[
     return day_texts.plan_articles(scan_articles, rows_per_shard, only, missing)
 
 
-def stage_targets(part: ArticlePart, rules: Rules = RULES) -> Staged:
+def stage_targets(part: ArticlePart, rules: Rules) -> Staged:
     """Stage all tokens of the summaries of a part, each with the reason why it is no target."""
     timer = runs.start()
     articles = day_texts.read_part(scan_articles(part["source"], part["snapshot"]), part)
@@ -125,7 +119,7 @@ def stage_targets(part: ArticlePart, rules: Rules = RULES) -> Staged:
     return runs.time_shard(timer, staged)
 
 
-def find_targets(articles: pl.DataFrame, rules: Rules = RULES) -> Iterator[pl.DataFrame]:
+def find_targets(articles: pl.DataFrame, rules: Rules) -> Iterator[pl.DataFrame]:
     """Find the targets of any articles (thread_id, text, summary); yield the frames of `building.find_targets`."""
     # stanza if its models are among the resources, else trained on the treebank, else WordNet's counts
     resources = settings.resources()
@@ -178,7 +172,7 @@ def _load_static_vectors(path: Path | None, *_encoder: str) -> Vectors:
     return word_features.make_static_lookup(abstractness.load_source(path))
 
 
-def publish_targets(staged: Sequence[Staged], day: str, rules: Rules = RULES, run_id: str = "cli") -> dict[str, int]:
+def publish_targets(staged: Sequence[Staged], day: str, rules: Rules, run_id: str = "cli") -> dict[str, int]:
     """Replace the targets of each staged source; return the count of each subtask."""
     slices.parse_day(day)
     timer = runs.start(staged)

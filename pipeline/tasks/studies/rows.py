@@ -1,13 +1,12 @@
 """Study the ablation and the sensitivity grid (section 5.3), and describe data sets by a model (section 7).
 
-Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publish` replaces a study's rows of a day,
-all or none.
+Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publish` replaces a study's rows of a day.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any, TypedDict
+from typing import Any
 
 import polars as pl
 
@@ -36,13 +35,7 @@ GRID = {  # section 5.3 and appendix A.4
 }
 STUDIES = ("ablation", "sensitivity")
 DECIMALS = 6
-
-
-class Cell(TypedDict):
-    """One training of a grid."""
-
-    setting: dict[str, Any]
-    run: int
+Cell = dict[str, Any]  # one training of a grid: setting, run
 
 
 def list_cells(study: str, run_count: int) -> list[Cell]:
@@ -53,7 +46,7 @@ def list_cells(study: str, run_count: int) -> list[Cell]:
         cell_settings = [design._asdict() for design in DESIGNS]
     else:
         cell_settings = [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
-    return [Cell(setting=setting, run=run) for setting in cell_settings for run in range(run_count)]
+    return [{"setting": setting, "run": run} for setting in cell_settings for run in range(run_count)]
 
 
 def plan(study: str, run_count: int, cells_per_task: int) -> list[list[Cell]]:
@@ -98,7 +91,7 @@ def stage_data_set(
     """Stage the description of a data set's distinct sentences by a model; of the paper's six the problematic ones.
 
     The rows are of the studies `data_sets` (figure 6), of all sentences and the implicit ones, and `diversity`
-    (IMP-41), of 2,000 random distinct pairs or all pairs if there are fewer, which a note says.
+    (IMP-41), of 2,000 random distinct pairs or all pairs if there are fewer.
     """
     started = runs.start()
     rows = _load_problematic(source) if source in BENCHMARKS else _load_sentences(source)
@@ -113,10 +106,8 @@ def stage_data_set(
                 study_rows += _summarize_values("data_sets", day, subset, part["percentile"], model_id)
     count = min(diversity.PAIRS, possible := rows.height * (rows.height - 1) // 2)
     if possible < diversity.PAIRS:
-        note = (
-            f"{source}: {rows.height:,} sentences have {possible:,} pairs, fewer than the paper's {diversity.PAIRS:,}"
-        )
-        left_out.record_note(f"{note}; diversity is measured over all of them")
+        counts = f"{rows.height:,} sentences have {possible:,} pairs, fewer than the paper's {diversity.PAIRS:,}"
+        left_out.record_note(f"{source}: {counts}; diversity is measured over all of them")
     indices = diversity.sample_pairs(rows.height, count, seed)
     if len(indices):
         texts = rows["text"].to_numpy()
@@ -140,10 +131,9 @@ def check_params(params: Mapping[str, Any]) -> None:
     """Raise BadInput or Missing for a model or data sets of studies that there are not."""
     if params["model_id"] and {"data_sets", "detection", "validation"} & {*params["studies"]}:
         in_force.load_model(params["model_id"])
-    if "detection" in params["studies"]:
-        unknown = {*list_detection_sources(params["ask"], params["detect"])} - {*list_sources()}
-        if unknown:
-            raise BadInput(f"no sentences of {', '.join(sorted(unknown))}; there are {', '.join(list_sources())}")
+    sources = list_detection_sources(params["ask"], params["detect"]) if "detection" in params["studies"] else []
+    if sources and (unknown := {*sources} - {*list_sources()}):
+        raise BadInput(f"no sentences of {', '.join(sorted(unknown))}; there are {', '.join(list_sources())}")
 
 
 def list_detection_sources(model: str | None, sources: Sequence[str]) -> list[str]:
@@ -162,10 +152,7 @@ def ask(source: str, options: Options, limit: int | None, day: str) -> int:
 def stage_detection(
     source: str, day: str, options: Options, model: str | None = None, limit: int | None = None
 ) -> Staged:
-    """Ask a language model whether a data set's problematic sentences are problematic; stage its accuracy by bin.
-
-    Sentences labelled implicit or explicit are the problematic ones (section 7.2).
-    """
+    """Ask a language model whether a data set's problematic sentences are problematic; stage its accuracy by bin."""
     started, rows = runs.start(), _load_problematic(source, limit)
     model_id = in_force.load_model(model, day).model_id
     model = model or model_id
@@ -183,7 +170,8 @@ def stage_detection(
     study_rows = []
     bins = answered.with_columns(bin=detection.label_bins(answered["implicitness"])).group_by("bin")
     percentiles = dict(bins.agg(pl.col("percentile").mean()).iter_rows())
-    for part in measure_by_bin(answered).to_dicts():
+    clustered = answered.with_columns(cluster=pl.Series(cluster_near_duplicates(answered["text"])))
+    for part in detection.measure_bins(clustered).to_dicts():
         columns |= {name: part[name] for name in ("subset", "effective_count")}
         for metric, name, ends in (("accuracy", "accuracy", ("low", "high")), ("other_answers", "other_count", ())):
             numbers = {"value": part[name], "count": part["row_count"], **{end: part[end] for end in ends}}
@@ -195,16 +183,11 @@ def stage_detection(
 
 
 def _load_problematic(source: str, limit: int | None = None) -> pl.DataFrame:
-    """Load the first of a data set's distinct problematic sentences."""
+    """Load the first of a data set's distinct sentences that are labelled implicit or explicit (section 7.2)."""
     rows = _load_sentences(source)
     is_problematic = rows["label"] != "neither"
     left_out.record_rows("study", {"not_problematic": rows.height - int(is_problematic.sum())}, source, "label")
     return rows.filter(is_problematic)[:limit]
-
-
-def measure_by_bin(scored: pl.DataFrame) -> pl.DataFrame:
-    """Measure accuracy in eight bins of rows of text, implicitness and is_detected, counting near duplicates once."""
-    return detection.measure_bins(scored.with_columns(cluster=pl.Series(cluster_near_duplicates(scored["text"]))))
 
 
 def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:
@@ -226,10 +209,7 @@ def replace_study(
 
 
 def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> int:
-    """Publish every study that has staged rows; return how many rows.
-
-    `staged` has the files of all tasks, each with its `study`; a file of data sets has rows of two studies.
-    """
+    """Publish every study that has staged rows, files with their `study`; return how many rows."""
     count = 0
     for study in sorted({shard["study"] for shard in staged}):
         shards = [shard for shard in staged if shard["study"] == study]
@@ -272,8 +252,8 @@ def build_rows(
     """Build rows of `studies` from numbers that have metric, value, n and perhaps low and high."""
     rows = []
     for row in numbers.to_dicts() if isinstance(numbers, pl.DataFrame) else numbers:
-        ends = {name: row.get(name) for name in ("low", "high")}
-        rows.append(build_row(study, day, row["metric"], subset, row["value"], row["n"], setting=setting, **ends))
+        columns = {"setting": setting, "low": row.get("low"), "high": row.get("high")}
+        rows.append(build_row(study, day, row["metric"], subset, row["value"], row["n"], **columns))
     return rows
 
 

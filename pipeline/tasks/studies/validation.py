@@ -1,8 +1,4 @@
-"""Measure every scorer on every graded, paired or labelled set at hand, into `studies` (study `validation`).
-
-Sets are the shipped graded groups and obvious pairs, the pairs of the tables by source, and files. Scorers are models,
-judged values of the tables and values of files, next to length, punctuation, words and chance.
-"""
+"""Measure every scorer on every graded, paired or labelled set at hand, into `studies` (study `validation`)."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -63,8 +63,7 @@ def load_vectors(
 ) -> WordVectors:
     """Load word vectors from a file in GloVe's format; else train them on the train split and on extra texts.
 
-    Skip-gram over words and characters. Training uses no label, no text of the validation and test splits, and no text
-    that quotes one: the words around a quoted comment may reveal its label.
+    Training uses no text of the other splits, and none that quotes one: the words around it may reveal its label.
     """
     from pipeline.training import word_vectors as fitting
 
@@ -87,10 +86,7 @@ def fit(
     path: Path | None = None,
     extra_texts: Sequence[str] = (),
 ) -> TrainedModel:
-    """Fit a recogniser on labelled comments (text, context, label, split), with its evaluation.
-
-    The changes are to the recipe of the profile. Word vectors are loaded from `path`, or trained on extra texts too.
-    """
+    """Fit a recogniser on labelled comments (text, context, label, split), with word vectors of `load_vectors`."""
     from pipeline.training.subtext import recogniser
 
     if not (rows["split"] != "train").any():
@@ -141,8 +137,7 @@ def train_file(rows: pl.DataFrame, out: Path, *, force: bool = False, **options:
 def train(day: str, release: str | None = None, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
     """Train on published comments into the registry, with options of `fit`; return the model's id.
 
-    The model is promoted from that day on if it is as good as its rivals, and unless simulated raters made some of its
-    labels; `promote` overrides both.
+    A model of labels by simulated raters is promoted by request only.
     """
 
     def fit_release() -> TrainedModel:
@@ -171,11 +166,9 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
     texts, size = part["text"].to_list(), len(names) + 1  # the last class is any other
 
     def count(labels: Sequence[str]) -> Floats:  # a confusion table for each row: [n, size * size]
-        classes = [
-            [names.index(name) if name in names else size - 1 for name in side] for side in (part["label"], labels)
-        ]
-        cells: Floats = np.eye(size**2)[np.array(classes[0]) * size + np.array(classes[1])]
-        return cells
+        sides = (part["label"], labels)
+        gold, predicted = ([names.index(name) if name in names else size - 1 for name in side] for side in sides)
+        return np.asarray(np.eye(size**2)[np.array(gold) * size + np.array(predicted)])
 
     def answer(model: "Model") -> Floats:
         built = build_recogniser(model)
@@ -214,11 +207,7 @@ def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
 
 
 def measure(rows: pl.DataFrame, model: "SubtextModel") -> pl.DataFrame:
-    """Measure macro precision, recall and F1 (errata E9) with intervals, calibration, and F1 without the context.
-
-    The baselines on the test split are the majority class and a linear SVM on TF-IDF of characters. Returns rows of
-    `evaluations` without their keys.
-    """
+    """Measure macro precision, recall and F1 (errata E9), calibration, F1 without the context, and baselines."""
     from pipeline.training.subtext import recogniser
 
     class_index = {name: number for number, name in enumerate(model.classes)}

@@ -20,18 +20,13 @@ WIDTH = 64  # of a model with random initial weights
 
 
 def recover(rows: pl.DataFrame, options: Options) -> pl.DataFrame:
-    """Ask a language model for comments (text, context or null) in plain words, and for their meanings in context.
-
-    Returns the rows with plain, meaning and the reason for a missing meaning. Raises Retry if some requests failed; the
-    answers of the others are kept.
-    """
+    """Ask a language model for comments in plain words and their meanings: adds plain, meaning, reason for none."""
     langs, texts = _detect_languages(rows), rows["text"].to_list()
     questions = [recovery.format_question(text, context) for text, context in zip(texts, rows["context"], strict=True)]
     answers = _ask("recover", langs, questions, options)
-    parsed = [
-        recovery.parse(answer, text, lang) if answer is not None else recovery.Parsed(None, None, "no_answer")
-        for answer, text, lang in zip(answers, texts, langs, strict=True)
-    ]
+    none = recovery.Parsed(None, None, "no_answer")
+    asked = zip(answers, texts, langs, strict=True)
+    parsed = [none if answer is None else recovery.parse(answer, text, lang) for answer, text, lang in asked]
     schema = dict.fromkeys(COLUMNS, pl.String)
     return rows.drop(*schema, strict=False).hstack(pl.DataFrame(parsed, schema=schema, orient="row"))
 
@@ -41,11 +36,8 @@ def choose(choices: pl.DataFrame, options: Options) -> list[int | None]:
     columns = choices.select("text", "context", "options", "question").iter_rows()
     questions = [recovery.format_choice(*row) for row in columns]
     answers = _ask("choose_meaning", _detect_languages(choices), questions, options)
-    counts = choices["options"].list.len()
-    return [
-        recovery.parse_choice(answer, count) if answer is not None else None
-        for answer, count in zip(answers, counts, strict=True)
-    ]
+    pairs = zip(answers, choices["options"].list.len(), strict=True)
+    return [None if answer is None else recovery.parse_choice(answer, count) for answer, count in pairs]
 
 
 def _detect_languages(rows: pl.DataFrame) -> list[str]:
@@ -67,8 +59,8 @@ def train(
 ) -> pl.DataFrame:
     """Fit a sequence-to-sequence model on references (text, context, meaning, split) into a new folder.
 
-    It starts from a model, a folder or a hub name with @revision; by default from a small one with random weights. The
-    changes are to the recipe. Return its losses by epoch.
+    It starts from a model, a folder or a hub name with @revision; by default from a small one with random weights.
+    Return its losses by epoch.
     """
     from pipeline.models.subtext import seq2seq
     from pipeline.training.subtext import seq2seq as fitting

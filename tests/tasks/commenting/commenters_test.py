@@ -18,21 +18,17 @@ RETRIEVAL = {"hidden": 8, "embedding": 8, "epochs": 1, "judged": 20, "foreign": 
 WRITER = {"hidden": 8, "embedding": 8, "epochs": 1, "content_words": 20, "vocabulary": 200}
 
 
-def changes(system: str) -> dict[str, int]:
-    """A recipe that takes a second."""
-    return RETRIEVAL if system in commenters.RETRIEVING else WRITER
-
-
 @pytest.mark.parametrize("system", ["ir_tc", "att"])
 def test_a_commenter_comments_on_the_test_articles(
     sample_corpus: Path, system: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Promoted by request it comments on each test article, with its model; again the same.
 
-    The request is needed if its held-out comments say so: it is compared with chance or with the words' frequencies.
+    A retrieved comment is word for word the one that `found_in` names; articles without a comment are dropped.
     """
     monkeypatch.setattr(promotion, "MIN_ROWS", 6)  # articles of the sample's test split
-    model_id = commenters.train(DAY, system, changes=changes(system), promote=True)
+    changes = RETRIEVAL if system == "ir_tc" else WRITER
+    model_id = commenters.train(DAY, system, changes=changes, promote=True)
     (comparison,) = models.read_model(model_id)["promotion"]["comparisons"]
     expected = ("mrr", "chance") if system == "ir_tc" else ("log_probability", "word frequencies")
     assert (comparison["metric"], comparison["rival"]) == expected
@@ -50,15 +46,16 @@ def test_a_commenter_comments_on_the_test_articles(
     row = rows.row(0, named=True)
     assert "".join(row["tokens"]).replace(" ", "") == row["text"].replace(" ", "")
     assert ("beams" in json.loads(row["config"])) == (system == "att")
-
-
-def test_a_retrieved_comment_is_one_of_a_training_article(sample_corpus: Path) -> None:
-    """It is word for word the comment that `found_in` names."""
-    commenters.train(DAY, "ir_tc", changes=RETRIEVAL, promote=True)
-    generated.generate(DAY, "ir_tc")
-    comments = warehouse.scan("generated_comments").select("found_in", "text").collect()
+    if system == "att":
+        return
     training_comments = corpus.read_tokenized_comments(corpus.read_threads("train").lazy().select(corpus.THREAD))
-    assert set(comments.iter_rows()) <= set(training_comments.select(corpus.COMMENT_ID, "text").iter_rows())
+    existing = set(training_comments.select(corpus.COMMENT_ID, "text").iter_rows())
+    assert set(rows.select("found_in", "text").iter_rows()) <= existing
+    no_comments = pl.DataFrame(schema={**generated.SCHEMA, "relevance": pl.Float64, "comment_id": pl.String})
+    monkeypatch.setattr(retrieval, "comment", lambda *_: no_comments)
+    assert generated.generate(DAY, "ir_tc") == 0
+    dropped = warehouse.scan("dropped", pl.col("step") == generated.STEP).collect()
+    assert dropped["reason"].to_list() == ["no_comment"] * 6
 
 
 def test_real_comments_stand_beside(sample_corpus: Path) -> None:
@@ -68,16 +65,6 @@ def test_real_comments_stand_beside(sample_corpus: Path) -> None:
     assert rows["model_id"].null_count() == 6
     candidates = warehouse.scan("reference_comments", pl.col("role") == "candidate").collect()
     assert set(rows["found_in"]) == set(candidates.select(corpus.COMMENT_ID).to_series())
-
-
-def test_an_article_without_a_comment_is_dropped(sample_corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What gets no comment is in `dropped` with the reason, and the funnel adds up."""
-    commenters.train(DAY, "ir_tc", changes=RETRIEVAL, promote=True)
-    no_comments = pl.DataFrame(schema={**generated.SCHEMA, "relevance": pl.Float64, "comment_id": pl.String})
-    monkeypatch.setattr(retrieval, "comment", lambda *_: no_comments)
-    assert generated.generate(DAY, "ir_tc") == 0
-    dropped = warehouse.scan("dropped", pl.col("step") == generated.STEP).collect()
-    assert dropped["reason"].to_list() == ["no_comment"] * 6
 
 
 def test_a_file_becomes_a_model_that_comments(tmp_path: Path) -> None:

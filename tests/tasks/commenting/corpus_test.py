@@ -21,11 +21,6 @@ def table(name: str) -> pl.DataFrame:
     return rows.sort([c for c, kind in rows.schema.items() if not kind.is_nested()])
 
 
-def read_corpus() -> list[pl.DataFrame]:
-    """Read both tables of the corpus."""
-    return [table("threads"), table("reference_comments")]
-
-
 def test_the_sample_is_divided(sample_corpus: Path) -> None:
     """Two articles of the sample break a filter each, with its reason; ten may be tested, six of them are.
 
@@ -46,13 +41,16 @@ def test_the_sample_is_divided(sample_corpus: Path) -> None:
     assert set(roles["thread_id"]) == tested
 
 
-def test_any_number_of_shards_gives_the_same(sample_corpus: Path) -> None:
-    """Cut in one share or in many, and again, the same rows come out."""
-    before = read_corpus()
+def test_shards_and_other_days_change_nothing(sample_corpus: Path) -> None:
+    """Cut in one share or in many, and with the same articles imported for another day, the same rows come out."""
+    before = [table("threads"), table("reference_comments")]
+    collect.import_files([sample.THREADS], "sample_news", "2026-11-20", mapping=sample.THREAD_COLUMNS)
+    tokenize.run("2026-11-20")
     parts = corpus.plan(rows_per_shard=1)  # of which some are empty
     assert len(parts) == 26
     corpus.publish([corpus.stage_words(part) for part in parts], DAY, Rules(share=0.25))
-    assert all(frame.equals(other) for frame, other in zip(before, read_corpus(), strict=True))
+    assert table("threads").equals(before[0])
+    assert table("reference_comments").equals(before[1])
 
 
 def test_a_window_of_days(sample_corpus: Path) -> None:
@@ -73,23 +71,10 @@ def test_a_window_of_days(sample_corpus: Path) -> None:
     )
 
 
-def test_comments_that_were_not_tokenized_are_missing(tables: Path) -> None:
-    """Without articles there is no corpus, nor without tokens: the message names what to do, and the days."""
+def test_without_articles_there_is_no_corpus(tables: Path) -> None:
+    """The message names what to do."""
     with pytest.raises(Missing, match="undertone import"):
         corpus.plan()
-    collect.import_files([sample.THREADS], "sample_news", DAY, mapping=sample.THREAD_COLUMNS)
-    with pytest.raises(Missing, match=f"692 comments are not tokenized: .* for {DAY}"):
-        corpus.build(DAY)
-    assert warehouse.get_snapshot_id("threads") is None
-
-
-def test_a_comment_collected_on_two_days_is_one(sample_corpus: Path) -> None:
-    """The same articles brought again on another day change nothing."""
-    before = read_corpus()
-    collect.import_files([sample.THREADS], "sample_news", "2026-11-20", mapping=sample.THREAD_COLUMNS)
-    tokenize.run("2026-11-20")
-    corpus.build(DAY, Rules(share=0.25))
-    assert all(frame.equals(other) for frame, other in zip(before, read_corpus(), strict=True))
 
 
 def test_statistics_stand_beside_the_papers(sample_corpus: Path) -> None:
@@ -114,11 +99,13 @@ def test_statistics_stand_beside_the_papers(sample_corpus: Path) -> None:
     assert columns.filter(metric="articles")["test"].item() == "6 (1610)"
 
 
-def test_comments_that_are_no_longer_tokenized_are_missing(sample_corpus: Path) -> None:
+def test_comments_that_are_not_tokenized_are_missing(sample_corpus: Path) -> None:
     """Where tokens are missing, comments are not dropped silently: the message names the days."""
     warehouse.overwrite("tokens", warehouse.make_slice(source="sample_news"), empty("tokens"))
-    with pytest.raises(Missing, match=f"for {DAY}"):
-        corpus.read_tokenized_comments(corpus.read_threads("train").lazy().select(corpus.THREAD))
+    before = warehouse.get_snapshot_id("threads")
+    with pytest.raises(Missing, match=f"692 comments are not tokenized: .* for {DAY}"):
+        corpus.build(DAY)
+    assert warehouse.get_snapshot_id("threads") == before
     with pytest.raises(Missing, match=f"162 comments are not tokenized: .* for {DAY}"):
         overlap.read_references()
     assert corpus.measure_corpus()["comments"].to_list() == [0, 0, 0, 0]

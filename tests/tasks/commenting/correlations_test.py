@@ -13,14 +13,9 @@ from pipeline.errors import BadInput
 from pipeline.metrics.commenting import correlation
 from pipeline.metrics.overlap import scoring, weights
 from pipeline.tasks.commenting import correlations, generated, overlap
+from tests.examples.sources.writing import text
 
 DAY = sample.DAY
-
-
-def write_table(path: Path, text: str) -> Path:
-    """Write a file."""
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def test_metrics_are_held_against_people(graded: Path) -> None:
@@ -58,36 +53,32 @@ def test_without_grades_there_are_the_plain_metrics(sample_corpus: Path) -> None
 
 
 def test_a_table_of_scores_is_correlated(tmp_path: Path) -> None:
-    """Columns of numbers are metrics; one called `w_x` is the weighted form of `x`."""
+    """Columns of numbers are metrics, whatever their names; one called `w_x` is the weighted form of `x`."""
     lines = "\n".join(f"{n},{n % 5},{n % 7},{n % 5},a{n // 4}" for n in range(40))
-    path = write_table(tmp_path / "scores.csv", f"id,meteor,bleu,w_bleu,article\n{lines}")
+    path = text(tmp_path / "scores.csv", f"id,meteor,bleu,w_bleu,article\n{lines}")
     rows = correlations.correlate_table(path, "meteor", "article").sort("is_weighted")
     plain, weighted = rows.filter(coefficient="pearson", metric="bleu").iter_rows(named=True)
     assert weighted["value"] == pytest.approx(1)
     assert weighted["difference"] == pytest.approx(1 - plain["value"])
     with pytest.raises(BadInput, match=r"scores.csv: no column 'grade'; there are id, meteor"):
         correlations.correlate_table(path)
+    lines = "\n".join(f"{n % 5},{n},{n % 3},{n}" for n in range(20))
+    path = text(tmp_path / "t.csv", f"human,item_id,group,grade\n{lines}\n")
+    assert set(correlations.correlate_table(path, "human")["metric"]) == {"item_id", "group", "grade"}
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("table", "message"),
     [
         ("grade,meteor\n1,0.1\n2,\n3,0.3\n", "row 2, field 'meteor': expected a number, found ''"),
         ("grade,meteor\n1,0.1\nnan,0.2\n3,0.3\n", "row 2, field 'grade': expected a number, found"),
         ("grade,name\n1,a\n2,b\n", "expected columns of numbers besides 'grade', found none"),
     ],
 )
-def test_bad_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_bad_tables_are_refused(tmp_path: Path, table: str, message: str) -> None:
     """A gap in a metric or a grade is named by row and field."""
     with pytest.raises(BadInput, match=message):
-        correlations.correlate_table(write_table(tmp_path / "t.csv", text))
-
-
-def test_any_names_of_columns_will_do(tmp_path: Path) -> None:
-    """Metrics may be called what the inside calls its own columns."""
-    lines = "\n".join(f"{n % 5},{n},{n % 3},{n}" for n in range(20))
-    path = write_table(tmp_path / "t.csv", f"human,item_id,group,grade\n{lines}\n")
-    assert set(correlations.correlate_table(path, "human")["metric"]) == {"item_id", "group", "grade"}
+        correlations.correlate_table(text(tmp_path / "t.csv", table))
 
 
 def test_weights_raise_correlation_on_real_comments(data: Path) -> None:

@@ -50,14 +50,21 @@ def test_each_comment_goes_to_two_of_five(folder: Path, tmp_path: Path) -> None:
 
 
 def test_grades_become_a_table_once_there_are_two(folder: Path) -> None:
-    """A comment with one grade waits; with two its mean is in the table, and the kappa beside (AAC-09, AAC-10)."""
+    """A comment with one grade waits; with two its mean is in the table, and the kappa beside (AAC-09, AAC-10).
+
+    Once people grade a set its simulated grades do not count.
+    """
+    grades.collect("references", tool="simulated")
     grades.export("references", folder, RATERS[:2])
     first, second = (fill_in(folder, rater, grade) for rater, grade in (("anna", 4), ("ben", 5)))
     assert grades.collect("references", [first]) == {"tasks": 162, "graded": 0, "waiting": 162}
     assert grades.collect("references", [second]) == {"tasks": 162, "graded": 162, "waiting": 0}
     rows = warehouse.scan("comment_grades").collect()
-    assert set(rows["grade"]) == {4.5}
+    assert (set(rows["tool"]), set(rows["grade"])) == ({"file"}, {4.5})
     assert rows["raters"].to_list() == [["anna", "ben"]] * 162
+    assert warehouse.scan("dropped", pl.col("reason") == "simulated").collect().height == 324
+    with pytest.raises(BadInput, match="people have graded these references"):
+        grades.collect("references", tool="simulated")
     assert grades.summarize("references").five_share == 1
     assert grades.measure_agreement("references")["weights"].to_list() == ["linear", "quadratic"]
     before = rows.sort("comment_id")
@@ -66,8 +73,11 @@ def test_grades_become_a_table_once_there_are_two(folder: Path) -> None:
 
 
 def test_simulated_raters_are_two_a_comment(folder: Path) -> None:
-    """Simulated raters grade their tasks, and the table says that they are simulated."""
+    """Simulated raters grade their tasks, and the table says so; without news a poll leaves no snapshots behind."""
     assert grades.collect("references", tool="simulated")["waiting"] == 0
+    before = {name: warehouse.get_snapshot_id(name) for name in ("labels", "comment_grades", "dropped", "runs")}
+    grades.collect("references", tool="simulated")
+    assert {name: warehouse.get_snapshot_id(name) for name in before} == before
     rows = warehouse.scan("comment_grades").collect()
     assert set(rows["tool"]) == {"simulated"}
     assert rows["raters"].list.explode().n_unique() == 5
@@ -107,21 +117,20 @@ def test_published_grades_are_imported(sample_corpus: Path, tmp_path: Path) -> N
     assert rows["grades"].to_list() == [[4.0, 5.0], [2.5]]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("a01,a01-01,6", "row 2, field 'grade': expected a number from 1 to 5, found '6'"),
-        ("a01,a01-01,good", "row 2, field 'grade': expected a number from 1 to 5, found 'good'"),
-        ("a01,,3", "row 2, field 'comment_id': expected a value, found none"),
-        ("a01,gone,3", "1 grades are of comments that are not there; the first is of a01/gone"),
-    ],
-)
-def test_bad_grades_are_refused(sample_corpus: Path, tmp_path: Path, line: str, message: str) -> None:
-    """A wrong row is named by file, row and field, and nothing is written."""
+def test_bad_grades_are_refused(sample_corpus: Path, tmp_path: Path) -> None:
+    """A wrong row is named by file, row and field, and nothing is written; nor over raters' own grades."""
     path = tmp_path / "grades.csv"
-    path.write_text(f"thread_id,comment_id,grade\n{line}\n", encoding="utf-8")
-    with pytest.raises(BadInput, match=message):
-        grades.import_grades(path, "imported")
+    for name, lines, message in (
+        ("imported", "a01,a01-01,6", "row 2, field 'grade': expected a number from 1 to 5, found '6'"),
+        ("imported", "a01,a01-01,good", "row 2, field 'grade': expected a number from 1 to 5, found 'good'"),
+        ("imported", "a01,,3", "row 2, field 'comment_id': expected a value, found none"),
+        ("imported", "a01,gone,3", "1 grades are of comments that are not there; the first is of a01/gone"),
+        ("imported", "a01,a01-01,4\na01,a01-01,5", "rater 'unnamed' graded a01/a01-01 twice"),
+        ("quality_references", "a01,a01-01,4", "choose another name"),
+    ):
+        path.write_text(f"thread_id,comment_id,grade\n{lines}\n", encoding="utf-8")
+        with pytest.raises(BadInput, match=message):
+            grades.import_grades(path, name)
     assert warehouse.get_snapshot_id("comment_grades") is None
 
 
@@ -138,21 +147,18 @@ def edit_article(sample_corpus: Path) -> str:
 
 
 def test_an_edited_article_is_graded_again(folder: Path) -> None:
-    """Grades of the earlier text do not count; only the comments of that article wait for new ones."""
-    grades.collect("references", tool="simulated")
+    """Answers of the earlier text stop nothing: they are recorded and do not count, and its comments wait for others.
+
+    The other comments keep their grades.
+    """
+    grades.export("references", folder, RATERS[:2])
+    sheets = [fill_in(folder, rater, 3) for rater in RATERS[:2]]
     thread_id = edit_article(folder.parents[1])
+    assert grades.collect("references", sheets) == {"tasks": 135, "graded": 135, "waiting": 0}
+    assert warehouse.scan("dropped", pl.col("reason") == "unknown_task").collect().height == 54
     assert grades.assign_tasks("references", LATER, "files")["tasks"] == 162
     assert grades.collect("references") == {"tasks": 162, "graded": 135, "waiting": 27}
     assert thread_id not in set(warehouse.scan("comment_grades").collect()["thread_id"])
-
-
-def test_a_sheet_of_an_edited_article_is_accepted(folder: Path) -> None:
-    """Answers to a task whose article changed meanwhile stop nothing: they do not count, and are recorded."""
-    grades.export("references", folder, RATERS[:2])
-    sheets = [fill_in(folder, rater, 3) for rater in RATERS[:2]]
-    edit_article(folder.parents[1])
-    assert grades.collect("references", sheets) == {"tasks": 135, "graded": 135, "waiting": 0}
-    assert warehouse.scan("dropped", pl.col("reason") == "unknown_task").collect().height == 54
 
 
 def test_grades_of_removed_comments_are_removed(sample_corpus: Path) -> None:
@@ -181,33 +187,3 @@ def test_who_revises_a_grade_stays_one_of_its_raters(folder: Path, tmp_path: Pat
     assert (row["raters"], row["grades"]) == (["anna", "ben"], [2.0, 3.0])
     late = warehouse.scan("dropped", pl.col("reason") == "late").collect()
     assert late["row_key"].to_list() == [f"{task_id}/chen"]
-
-
-def test_people_count_before_simulated_raters(folder: Path) -> None:
-    """Once people grade a set its simulated grades do not count, and each grade names its tool."""
-    grades.collect("references", tool="simulated")
-    grades.export("references", folder, RATERS[:2])
-    grades.collect("references", [fill_in(folder, "anna", 4), fill_in(folder, "ben", 4)])
-    with pytest.raises(BadInput, match="people have graded these references"):
-        grades.collect("references", tool="simulated")
-    rows = warehouse.scan("comment_grades").collect()
-    assert (set(rows["tool"]), set(rows["grade"])) == ({"file"}, {4.0})
-    assert warehouse.scan("dropped", pl.col("reason") == "simulated").collect().height == 324
-
-
-def test_a_poll_without_news_writes_nothing(folder: Path) -> None:
-    """Polling a tool again and again leaves no snapshots behind."""
-    grades.collect("references", tool="simulated")
-    before = {name: warehouse.get_snapshot_id(name) for name in ("labels", "comment_grades", "dropped", "runs")}
-    grades.collect("references", tool="simulated")
-    assert {name: warehouse.get_snapshot_id(name) for name in before} == before
-
-
-def test_imported_grades_do_not_overwrite_those_of_raters(sample_corpus: Path, tmp_path: Path) -> None:
-    """Imported grades cannot go under the name of raters' own, nor twice by one rater."""
-    path = tmp_path / "grades.csv"
-    path.write_text("thread_id,comment_id,grade\na01,a01-01,4\na01,a01-01,5\n", encoding="utf-8")
-    with pytest.raises(BadInput, match="choose another name"):
-        grades.import_grades(path, "quality_references")
-    with pytest.raises(BadInput, match="rater 'unnamed' graded a01/a01-01 twice"):
-        grades.import_grades(path, "imported")

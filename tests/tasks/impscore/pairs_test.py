@@ -34,9 +34,9 @@ def write_latent_hatred(folder: Path) -> str:
     return str(folder)
 
 
-def write_cassette(path: Path, answers: list[tuple[str, str]], source: str = "own") -> str:
+def write_cassette(path: Path, answers: list[tuple[str, str]]) -> str:
     """Write a cassette with these (sentence, answer); return its path."""
-    fields = {"source": source, "model": "someone", "prompt": "explicit_en"}
+    fields = {"source": "own", "model": "someone", "prompt": "explicit_en"}
     return str(jsonl(path, *({**fields, "input": sentence, "response": answer} for sentence, answer in answers)))
 
 
@@ -66,47 +66,29 @@ def test_a_data_set_is_imported_twice_alike(tables: object, tmp_path: Path) -> N
         assert_frame_equal(rows, rows_again)
     labels = table_lists[0][0].group_by("label").len().sort("label").rows()
     assert labels == [("explicit", 1), ("implicit", 3), ("neither", 1)]
+    assert load_table("dropped")["reason"].sort().to_list() == ["explained_in_stage_3", "no_explanation"]
     # read 7 rows: stage 1 repeats a post that stage 3 explains, and one post of stage 3 has no explanation
     assert load_counts("latent_hatred", "sentences") == (7, 5, 2)
     assert load_counts("latent_hatred", "pairs") == (3, 3, 0)
 
 
-def test_dropped_and_kept_are_what_was_read(tables: object, tmp_path: Path) -> None:
-    """Each row that gives no sentence or no pair is in `dropped` with its reason, and the runs count them."""
-    pairs.import_sentences("latent_hatred", write_latent_hatred(tmp_path / "lh"), DAY)
-    answers = [("Brr.", "I am cold."), ("Hm.", "Hm.")]
-    pairs.replay_cassette(DAY, write_cassette(tmp_path / "a.jsonl", answers, "latent_hatred"))
-    pairs.build("latent_hatred", DAY, run_id="r1")
-    reasons = load_table("dropped").select("step", "reason").sort("step", "reason").rows()
-    assert reasons == [("pairs", "echo"), ("sentences", "explained_in_stage_3"), ("sentences", "no_explanation")]
-    for step in ("sentences", "pairs"):
-        read_count, kept_count, dropped_count = load_counts("latent_hatred", step)
-        assert read_count == kept_count + dropped_count
-        assert dropped_count == load_table("dropped").filter(pl.col("step") == step).height
-    assert load_table("runs")["run_id"].to_list() == ["r1", "cli"]
-
-
 def test_importing_again_replaces_the_source(tables: object, tmp_path: Path) -> None:
-    """Importing again replaces a source; other sources stay, and so do their dropped rows."""
+    """The user's sentences with an explicit form give pairs; a negative is another pair's explicit sentence.
+
+    Importing again replaces a source; other sources stay, and so do their dropped rows.
+    """
     pairs.import_sentences("latent_hatred", write_latent_hatred(tmp_path / "lh"), DAY)
-    for content, count in (("text,explicit\nBrr.,I am cold.\nTick tock.,Hurry up.\n", 2), ("text\nBrr.\n", 1)):
-        path = text(tmp_path / "own.csv", content)
-        assert pairs.import_sentences("mine", str(path), DAY, is_own=True) == count
-    counts = warehouse.scan("sentences").collect().group_by("source").len()
-    assert sorted(counts.rows()) == [("latent_hatred", 5), ("mine", 1)]
-    assert load_table("dropped")["source"].unique().to_list() == ["latent_hatred"]
-
-
-def test_sentences_become_pairs(tables: object, tmp_path: Path) -> None:
-    """The user's sentences with an explicit form give pairs; a negative is another pair's explicit sentence."""
     path = text(tmp_path / "own.csv", "text,explicit\nBrr.,I am cold.\nTick tock.,Hurry up.\nOh well.,\n")
-    pairs.import_sentences("mine", str(path), DAY, is_own=True)
+    assert pairs.import_sentences("mine", str(path), DAY, is_own=True) == 3
     assert pairs.build("mine", DAY) == 2
     rows = warehouse.scan("pairs").sort("implicit").select("implicit", "explicit", "negative", "completion_id")
     assert rows.collect().rows() == [
-        ("Brr.", "I am cold.", "Hurry up.", None),
-        ("Tick tock.", "Hurry up.", "I am cold.", None),
-    ]
+        ("Brr.", "I am cold.", "Hurry up.", None), ("Tick tock.", "Hurry up.", "I am cold.", None),
+    ]  # fmt: skip
+    assert pairs.import_sentences("mine", str(text(path, "text\nBrr.\n")), DAY, is_own=True) == 1
+    counts = warehouse.scan("sentences").collect().group_by("source").len()
+    assert sorted(counts.rows()) == [("latent_hatred", 5), ("mine", 1)]
+    assert load_table("dropped")["source"].unique().to_list() == ["latent_hatred"]
 
 
 @pytest.mark.parametrize(("source", "path"), [("latent_hatred", "nowhere"), ("no_such_source", ".")])
@@ -143,6 +125,7 @@ def test_pairs_add_up_with_the_dropped(tables: object, tmp_path: Path) -> None:
     reasons = warehouse.scan("dropped").select("step", "reason").collect().sort("reason").rows()
     assert reasons == [("pairs", "echo"), ("pairs", "empty"), ("pairs", "refusal"), ("pairs", "same_pair")]
     assert load_counts("own", "pairs") == (7, 3, 4)
+    assert load_table("runs")["run_id"].to_list() == ["r1"]
 
 
 def test_source_with_one_text_has_no_pairs(tables: object, tmp_path: Path) -> None:

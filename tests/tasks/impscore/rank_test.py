@@ -71,7 +71,7 @@ def test_chooses_the_nearest(model: str) -> None:
     assert answered.drop("chosen", "distances", "is_right").equals(questions)
 
 
-def test_accuracy_and_chance(model: str) -> None:
+def test_accuracy_and_chance() -> None:
     """One of two right is 0.5; guessing among three options and two gives (1/3 + 1/2) / 2."""
     answered = pl.DataFrame({"options": [["a", "b", "c"], ["a", "b"]], "is_right": [True, False]})
     chance = pytest.approx(5 / 12, abs=1e-6)

@@ -60,24 +60,23 @@ def test_training_without_pairs(tables: object) -> None:
 
 
 def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Path) -> None:
-    """The same pairs and numbers give the same id, one row of `models`, the same evaluations, one folder."""
+    """The same pairs and numbers give the same id, one row of `models`, the same evaluations, one folder.
+
+    A model trained on others' answers is another one; it scores the day, with no need to ask.
+    """
     tables = [load_table(name) for name in ("models", "evaluations")]
     model_id = train_model(epochs=5)
     assert tables[0]["model_id"].to_list() == [model_id]
     for name, before in zip(("models", "evaluations"), tables, strict=True):
         assert_frame_equal(load_table(name), before)
     assert [p.name for p in settings.models().iterdir()] == [model_id]
-
-
-def test_other_numbers_give_another_model(imported: object, tiny_encoder: Path) -> None:
-    """Another seed, or other pairs, are another model with rows of its own."""
-    first = load_table("models")["model_id"][0]
-    second = train_model(epochs=5, seed=7)
     add_pairs()
-    third = train_model(epochs=5)
-    assert len({first, second, third}) == 3
+    other_id = train_model()
     rows = load_table("models")
-    assert rows.filter(pl.col("model_id") == third)["data_hash"][0] != rows["data_hash"].mode()[0]
+    assert rows["data_hash"].n_unique() == 2
+    promoted = rows.filter("is_promoted").select("model_id", "completion_models").rows()
+    assert promoted == [(other_id, ["someone"])]
+    assert in_force.find_model_id(DAY) == in_force.find_model_id(None) == other_id != model_id
 
 
 def test_model_row_says_what_it_was_made_of(imported: object) -> None:
@@ -106,15 +105,6 @@ def test_evaluations_have_their_baselines(imported: object) -> None:
     assert {f"{n}_baseline" for n in ("length", "punctuation", "words", "source")} <= set(numbers["metric"])
 
 
-def test_a_model_of_other_pairs_is_promoted(imported: object, tiny_encoder: Path) -> None:
-    """A model trained on others' answers scores the day, with no need to ask."""
-    add_pairs()
-    model_id = train_model()
-    assert load_table("models").filter(pl.col("is_promoted"))["model_id"].to_list() == [model_id]
-    assert load_table("models").filter(pl.col("is_promoted"))["completion_models"].to_list() == [["someone"]]
-    assert in_force.find_model_id(DAY) == in_force.find_model_id(None) == model_id
-
-
 def test_two_trainings_of_a_day(imported: object, tiny_encoder: Path) -> None:
     """Both models keep their rows, the last one promoted is in force, and training the first again promotes it again.
 
@@ -133,14 +123,8 @@ def test_model_for_a_day(tables: object, enlist: Enlist) -> None:
     """A day is scored by the newest model promoted for it or before, else by the oldest; no day means the newest."""
     fifteen, ten = enlist("2026-11-15", 1), enlist("2026-11-10", 2)
     enlist("2026-11-12", 3, is_promoted=False)
-    expected: dict[str | None, str] = {
-        "2026-11-01": ten,
-        "2026-11-10": ten,
-        "2026-11-14": ten,
-        "2026-11-15": fifteen,
-        "2026-11-30": fifteen,
-    }
-    expected |= {None: fifteen}
+    expected: dict[str | None, str] = dict.fromkeys(("2026-11-01", "2026-11-10", "2026-11-14"), ten)
+    expected |= dict.fromkeys(("2026-11-15", "2026-11-30", None), fifteen)
     assert {day: in_force.find_model_id(day) for day in expected} == expected
 
 
@@ -157,48 +141,59 @@ def test_models_by_name(tables: object, enlist: Enlist, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ref", ["0123456", "nowhere/model", "*", "..", "abc"])
-def test_models_that_are_not_there(tables: object, enlist: Enlist, ref: str) -> None:
-    """A ref that names no model is refused, also where it looks like a pattern of names."""
-    enlist(DAY, 1)
-    with pytest.raises((Missing, BadInput), match=r"no folder, and 0 models|no model here"):
-        in_force.load_model(ref)
-
-
-def test_a_beginning_that_two_models_share(tables: object, tmp_path: Path) -> None:
-    """The beginning of an id that fits two models is refused, with their number."""
+def test_models_that_are_not_there(tables: object, ref: str) -> None:
+    """A ref that names no model or two is refused, also where it looks like a pattern of names."""
     for tail in ("0", "1"):
         (settings.models() / ("abcdef" + tail * 58)).mkdir(parents=True)
+    with pytest.raises((Missing, BadInput), match=r"no folder, and 0 models|no model here"):
+        in_force.load_model(ref)
     with pytest.raises(Missing, match="2 models"):
         in_force.load_model("abcdef")
 
 
 def test_training_from_rows_into_a_folder(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    """Rows of a file are trained on without the tables; twice the same rows give the same model and numbers."""
-    rows = pairs.load_all_pairs().head(40)
+    """Rows of a file are trained on without the tables; trained again the same, and measured again from its folder.
+
+    Trained again by force with another seed, the folder's model scores by its new weights in the same process.
+    """
+    rows, text = pairs.load_all_pairs().head(60), pl.DataFrame({"text": ["nice hat"]})
     before = {name: warehouse.get_snapshot_id(name) for name in ("models", "evaluations")}
-    results = [
-        train.train_file(rows, tmp_path / name, profile="paper", changes={"epochs": 2}) for name in ("one", "two")
-    ]
-    assert results[0][0] == results[1][0] == registry.read(tmp_path / "one").model_id
-    assert_frame_equal(results[0][1], results[1][1])
-    assert {name: warehouse.get_snapshot_id(name) for name in before} == before
-    config = registry.read(tmp_path / "one").config
+    folder = tmp_path / "m"
+    options: dict[str, Any] = {"profile": "paper", "changes": {"epochs": 2}}
+    model_id, numbers = train.train_file(rows, folder, **options)
+    scored = scoring.add_scores(text, "text", str(folder))["implicitness"][0]
+    assert model_id == registry.read(folder).model_id
+    config = registry.read(folder).config
     assert list(config["heads"]) == ["any"]
     assert config["heads"]["any"]["recipe"]["epochs"] == 2
-    triples = scoring.score_triples(rows, str(tmp_path / "one"))
-    accuracy = ((triples["i1"] > triples["i2"]).mean() + (triples["i1"] > triples["i3"]).mean()) / 2  # type: ignore[operator]
-    assert 0 <= accuracy <= 1
+    evaluations = train.evaluate(rows, str(folder))
+    key = ["metric", "split", "subset"]
+    numbers_twice = numbers.filter(pl.col("epoch") == 0).join(evaluations, on=key, how="full", suffix="_again")
+    assert numbers_twice["value"].null_count() == numbers_twice["value_again"].null_count() == 0
+    assert numbers_twice["value"].to_list() == pytest.approx(numbers_twice["value_again"].to_list(), abs=1e-5)
+    again = train.train_file(rows, folder, force=True, **options)
+    assert again[0] == model_id
+    assert_frame_equal(again[1], numbers)
+    train.train_file(rows, folder, force=True, profile="paper", changes={"epochs": 1, "seed": 2})
+    assert scoring.add_scores(text, "text", str(folder))["implicitness"][0] != scored
+    assert {name: warehouse.get_snapshot_id(name) for name in before} == before
 
 
 def test_a_head_for_each_language_with_groups(
-    imported: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    imported: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
-    """Profile undertone fits a head a language with groups; English has the pairs of languages without a head."""
+    """Profile undertone fits a head a language with groups; English has the pairs of languages without a head.
+
+    Groups from a file replace the shipped ones of their language, and a test on them names those trained on.
+    """
     shipped_groups = train.read_shipped_groups
     monkeypatch.setattr(train, "read_shipped_groups", lambda lang: shipped_groups(lang).head(100))
+    sentences = {f"g{n}": [f"close door {n}", f"cold in here {n}", "brr " * (n + 1)] for n in range(9)}
+    path = jsonl(tmp_path / "g.jsonl", *({"group": name, "sentences": texts} for name, texts in sentences.items()))
     rows = pl.concat([pairs.load_all_pairs().filter(pl.col("lang") == lang).head(20) for lang in ("en", "zh")])
     rows = pl.concat([rows, rows.head(1).with_columns(lang=pl.lit("ja"), pair_id=pl.lit("f" * 32))])
-    model_id, numbers = train.train_file(rows, tmp_path / "m", profile="undertone", changes={"epochs": 2})
+    options: dict[str, Any] = {"profile": "undertone", "changes": {"epochs": 1}}
+    model_id, numbers = train.train_file(rows, tmp_path / "m", [path], **options)
     model = registry.read(tmp_path / "m")
     assert (model.model_id, list(model.config["heads"])) == (model_id, ["en", "zh"])
     assert model.config["profile"] == "undertone"
@@ -210,6 +205,16 @@ def test_a_head_for_each_language_with_groups(
     assert accuracies["pair_count"].sum() == 41
     taus = numbers.filter(pl.col("metric") == "kendall_tau")
     assert set(taus["baseline_name"]) == {"words"}
+    counts = dict(taus.group_by("subset").agg(pl.col("pair_count").sum()).iter_rows())
+    assert counts == {"groups:en": 9, "groups:zh": train.read_shipped_groups("zh")["group"].n_unique()}
+    rank.warn_of_training(graded.read(path), str(tmp_path / "m"))
+    rank.warn_of_training(train.read_shipped_groups("en"), str(tmp_path / "m"))
+    rank.warn_of_training(train.read_shipped_groups("en"))  # of the shipped model, by the split of each group
+    names = [*sentences, *train.read_shipped_groups("en")["group"].unique()]
+    trained = [zlib.crc32(name.encode()) % 7 != 0 for name in names]
+    own, shipped = [message for message in caplog.messages if "the result is no test" in message]
+    assert own.startswith(f"{sum(trained[:9])} of 9 groups were in the training of model ")
+    assert shipped.startswith(f"{sum(trained[9:])} of {len(trained) - 9} groups were in")
 
 
 @pytest.mark.parametrize(
@@ -221,27 +226,6 @@ def test_encoder_of_a_head(monkeypatch: pytest.MonkeyPatch, encoder_setting: str
     if encoder_setting:
         monkeypatch.setenv("UNDERTONE_ENCODER", encoder_setting)
     assert [train.choose_encoder(head) for head in ("zh", "en", "any")] == expected
-
-
-def test_groups_of_a_file(imported: Path, tiny_encoder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Groups from a file replace the shipped ones of their language, and a test on them names those trained on."""
-    sentences = {f"g{n}": [f"close door {n}", f"cold in here {n}", "brr " * (n + 1)] for n in range(9)}
-    groups = [{"group": name, "sentences": texts} for name, texts in sentences.items()]
-    path = jsonl(tmp_path / "g.jsonl", *groups)
-    rows = pairs.load_all_pairs().head(30)
-    _, numbers = train.train_file(rows, tmp_path / "m", profile="undertone", changes={"epochs": 1}, groups=[path])
-    assert list(registry.read(tmp_path / "m").config["heads"]) == ["en", "zh"]
-    taus = numbers.filter(pl.col("metric") == "kendall_tau")
-    counts = dict(taus.group_by("subset").agg(pl.col("pair_count").sum()).iter_rows())
-    assert counts == {"groups:en": 9, "groups:zh": train.read_shipped_groups("zh")["group"].n_unique()}
-    rank.warn_of_training(graded.read(path), str(tmp_path / "m"))
-    rank.warn_of_training(train.read_shipped_groups("en"), str(tmp_path / "m"))
-    rank.warn_of_training(train.read_shipped_groups("en"))  # of the shipped model, by the split of each group
-    names = [*sentences, *train.read_shipped_groups("en")["group"].unique()]
-    trained = [zlib.crc32(name.encode()) % 7 != 0 for name in names]
-    own, shipped = [message for message in caplog.messages if "the result is no test" in message]
-    assert own.startswith(f"{sum(trained[:9])} of 9 groups were in the training of model ")
-    assert shipped.startswith(f"{sum(trained[9:])} of {len(trained) - 9} groups were in")
 
 
 def test_an_interrupted_training_goes_on(imported: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,26 +245,13 @@ def test_an_interrupted_training_goes_on(imported: Path, tiny_encoder: Path, mon
     assert epoch_counts == [1, 2, 3, 4, 5]
 
 
-def test_evaluation_is_that_of_the_training(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    """Measured again from its folder, a model has the numbers it was published with."""
-    rows = pairs.load_all_pairs().head(60)
-    _, numbers = train.train_file(rows, tmp_path / "m", profile="paper", changes={"epochs": 2})
-    evaluations = train.evaluate(rows, str(tmp_path / "m"))
-    key = ["metric", "split", "subset"]
-    numbers_twice = numbers.filter(pl.col("epoch") == 0).join(evaluations, on=key, how="full", suffix="_again")
-    assert numbers_twice["value"].null_count() == numbers_twice["value_again"].null_count() == 0
-    assert numbers_twice["value"].to_list() == pytest.approx(numbers_twice["value_again"].to_list(), abs=1e-5)
-
-
 def test_held_out_pairs_measure_both_accuracies(imported: Path) -> None:
     """Two models are compared by both accuracies on the test pairs; pairs that were all trained on compare nothing."""
     rows = pairs.load_all_pairs().head(40)
     assert train.make_held_out(rows.with_columns(split=pl.lit("train"))) == []
     held_out = train.make_held_out(rows.with_columns(split=pl.lit("test")))
-    assert [(part.metric, len(part.texts)) for part in held_out] == [
-        ("implicitness_accuracy", 40),
-        ("pragmatics_accuracy", 40),
-    ]
+    counts = {part.metric: len(part.texts) for part in held_out}
+    assert counts == {"implicitness_accuracy": 40, "pragmatics_accuracy": 40}
 
 
 def test_headline() -> None:
@@ -350,21 +321,3 @@ def test_the_encoder_is_found_by_its_hash(
     hashes = (head["encoder_revision"][:12], hash_model_folder(other)[:12])
     with pytest.raises(BadInput, match=rf"encoder first, whose files have the hash {hashes[0]}.*{hashes[1]}"):
         scoring.add_scores(text, "text", str(tmp_path / "m"))
-
-
-def test_a_replaced_folder_is_loaded_again(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    """TrainedModel again into its folder, a model scores by its new weights in the same process."""
-    rows, text = pairs.load_all_pairs().head(20), pl.DataFrame({"text": ["nice hat"]})
-    scores = []
-    for seed in (1, 2):
-        train.train_file(rows, tmp_path / "m", profile="paper", changes={"epochs": 1, "seed": seed}, force=True)
-        scores.append(scoring.add_scores(text, "text", str(tmp_path / "m"))["implicitness"][0])
-    assert scores[0] != scores[1]
-
-
-def test_hash_of_rows() -> None:
-    """The hash depends on values, their order, and each further frame."""
-    rows = pl.DataFrame({"a": ["x", "y"], "b": [1, 2]})
-    assert train.hash_in_order(rows) == train.hash_in_order(rows.clone())
-    changed_frames = [rows.reverse(), rows.with_columns(b=pl.lit(3)), rows.head(1)]
-    assert len({train.hash_in_order(f) for f in (rows, *changed_frames)} | {train.hash_in_order(rows, rows)}) == 5

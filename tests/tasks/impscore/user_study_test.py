@@ -77,17 +77,19 @@ def test_two_sets_of_five_people(items: pl.DataFrame, model: str, tmp_path: Path
     assert run.select("kept_count", "dropped_count").rows() == [(250, 0)]
 
 
-@pytest.mark.parametrize(("meanings", "rating"), [("11111", 5), ("12111", 4), ("12345", 0)])
-def test_meanings_are_counted(items: pl.DataFrame, model: str, tmp_path: Path, meanings: str, rating: int) -> None:
+def test_meanings_are_counted(items: pl.DataFrame, model: str, tmp_path: Path) -> None:
     """The rating of pragmatics is how many sentences of a group mean the same, 0 if none do (appendix A.5; IMP-37)."""
     user_study.select("meaning", items, sample.DAY, 2)
     user_study.export("meaning", items, tmp_path, ["anna", "ben"])
     tasks, _, project = user_study.read_tasks("meaning", items)
-    answers = {name: pl.lit(value) for name, value in zip(project.form.fields, meanings, strict=True)}
-    tasks.select("task_id", rater_id=pl.lit("anna"), **answers).write_csv(tmp_path / "anna.csv")
-    collect("meaning", items, [tmp_path / "anna.csv"])
-    rows = user_study.measure("meaning", items, model, "cli").to_dicts()
-    assert rows == [{"set": 1, "by": "anna", "n": 2, "pragmatics_rating": rating}]
+    sheets = []
+    for rater, meanings in (("anna", "11111"), ("ben", "12111"), ("chen", "12345")):
+        answers = {name: pl.lit(value) for name, value in zip(project.form.fields, meanings, strict=True)}
+        sheets.append(tmp_path / f"{rater}.csv")
+        tasks.select("task_id", rater_id=pl.lit(rater), **answers).write_csv(sheets[-1])
+    collect("meaning", items, sheets)
+    rows = user_study.measure("meaning", items, model, "cli")
+    assert rows.rows() == [(1, "anna", 2, 5.0), (1, "ben", 2, 4.0), (1, "chen", 2, 0.0)]
 
 
 def test_choices_have_an_interval(items: pl.DataFrame, model: str) -> None:

@@ -87,28 +87,29 @@ def test_specious_twice_is_deleted_and_not_published(project: str) -> None:
     assert loose["subtext"].null_count() == loose["is_subtext"].null_count() == loose.height == 3
 
 
-def test_what_the_adjudicator_saw_stands(project: str) -> None:
-    """After an adjudicator's answer that round's labels are final: for a new rater, and for one who thinks again."""
-    add_labels(project)
+def test_a_correction_replaces_what_was_said(project: str) -> None:
+    """Labels without times that come again with another value replace the first, which is dropped as superseded.
+
+    After an adjudicator's answer that round's labels are final: for a new rater, and for one who thinks again.
+    """
+    add_labels(project, (("a", "-1"), ("b", "-1"), ("c", "-1"), ("a", "1")))
+    assert read_table("labels").filter(rater_id="a", field="subtext")["value"].to_list() == ["1"] * 3
+    assert read_table("dropped").filter(step="labels_in")["reason"].to_list() == ["superseded"] * 3
+    snapshot = warehouse.get_snapshot_id("labels")
+    add_labels(project, (("a", "1"),))
+    assert warehouse.get_snapshot_id("labels") == snapshot  # nothing new, nothing written
     csd.add_labels(project, answer_all(project, 1, "1"))
     before = read_table("labels")
     add_labels(project, (("c", "1"), ("0", "0")))
     assert_frame_equal(read_table("labels"), before)
-    assert {*read_table("dropped").filter(step="labels_in")["reason"]} == {"after_adjudication"}
+    assert {*read_table("dropped").filter(step="labels_in")["reason"]} == {"superseded", "after_adjudication"}
 
 
-def test_a_correction_replaces_what_was_said(project: str) -> None:
-    """Labels without times that come again with another value replace the first, which is dropped as superseded."""
-    add_labels(project, (("a", "-1"), ("b", "-1"), ("c", "-1"), ("a", "1")))
-    assert read_table("labels").filter(rater_id="a", field="subtext")["value"].to_list() == ["1"] * 3
-    assert read_table("dropped").filter(step="labels_in")["reason"].to_list() == ["superseded"] * 3
-    before = warehouse.get_snapshot_id("labels")
-    add_labels(project, (("a", "1"),))
-    assert warehouse.get_snapshot_id("labels") == before  # nothing new, nothing written
-    for day, value in ((2, "0"), (1, "1")):  # of labels with times the later counts, whenever it comes
-        csd.add_labels(
-            project, label_all(project, "d", {"subtext": value}, labelled_at=datetime(2026, 1, day, tzinfo=UTC))
-        )
+def test_of_labels_with_times_the_later_counts(project: str) -> None:
+    """Whenever it comes."""
+    for day, value in ((2, "0"), (1, "1")):
+        time = datetime(2026, 1, day, tzinfo=UTC)
+        csd.add_labels(project, label_all(project, "d", {"subtext": value}, labelled_at=time))
     assert read_table("labels").filter(rater_id="d", field="subtext")["value"].to_list() == ["0"] * 3
 
 
@@ -145,7 +146,7 @@ def test_labels_from_files(project: str, tmp_path: Path) -> None:
 def test_the_tool_files(project: str) -> None:
     """A step's folder has tasks, guidelines and a place for labels, which are fetched from there until none waits."""
     assert csd.push(project, STEPS[0], "files") == 3
-    folder = csd.get_step_folder(project, STEPS[0])
+    folder = csd.get_step_project(project, STEPS[0]).folder
     assert folder == settings.labelling() / "csd" / "round1_stage1"
     names = ["guidelines_en.html", "guidelines_zh.html", "labels", "tasks.jsonl"]
     assert sorted(path.name for path in folder.iterdir()) == names
@@ -156,7 +157,7 @@ def test_the_tool_files(project: str) -> None:
     write_labels(project, folder / "labels")
     assert csd.collect(project, STEPS[0], "files") == {"tasks": 3, "labels": 72, "waiting": 0}
     assert csd.push(project, STEPS[1], "files") == 0
-    assert not csd.get_step_folder(project, STEPS[1]).exists()
+    assert not csd.get_step_project(project, STEPS[1]).folder.exists()
 
 
 def test_label_studio_from_end_to_end(project: str) -> None:

@@ -45,7 +45,7 @@ def build_pairs() -> pl.DataFrame:
 
 def test_similarities_prefer_the_nearer_edit() -> None:
     """Edits that change nothing are at distance 0, so NDD separates all pairs; quantiles are of its distances."""
-    rows = distance.measure_similarity(build_pairs(), DAY)
+    rows = distance.measure_similarity(build_pairs(), DAY, None, None, "mean")
     TABLES["studies"].schema.validate(rows)
     accuracy = select(rows.filter(subset="lemma", metric="paired_accuracy"), measure="ndd").row(0, named=True)
     assert (accuracy["value"], accuracy["row_count"]) == (1.0, 8)
@@ -57,27 +57,25 @@ def test_similarities_prefer_the_nearer_edit() -> None:
     assert "overlap>0.1" in set(rows["subset"])
     model = masked_lm.load_model().model.signature + "|divergence:hellinger|weights:mean"
     assert select(rows, model=model).height == rows.height
+    summary = distance.summarize_tests(rows)  # without quantiles, curves or empty columns
+    assert summary.columns == ["subset", "measure", "metric", "value", "low", "high", "n"]
+    assert set(summary["metric"]) == {"pearson", "paired_accuracy"}
+    assert set(summary["subset"]) <= {"lemma", "supervised"}
 
 
 @pytest.mark.usefixtures("tables")
 def test_another_model_replaces_the_numbers(treebank: list[trees.Tree], count_folder: str) -> None:
-    """Each study has the rows of the last run, whatever the model of earlier rows."""
+    """A study has the rows of the last run, whatever the model of earlier rows."""
     signatures = {ref: masked_lm.load_model(ref).model.signature for ref in (None, count_folder)}
     assert len({*signatures.values()}) == 2
     for ref, signature in signatures.items():
-        by_study = {
-            "similarity": distance.measure_similarity(build_pairs(), DAY, ref),
-            "pruning": distance.measure_pruning(treebank, DAY, ref),
-            "predicates": distance.measure_predicates(treebank, DAY, ref),
-        }
-        for study, rows in by_study.items():
-            compressions.replace_study(study, rows, DAY)
+        rows = distance.measure_predicates(treebank, DAY, ref)
+        compressions.replace_study("predicates", rows, DAY)
         all_rows = warehouse.scan("studies").collect()
-        assert all_rows.height == sum(rows.height for rows in by_study.values())
+        assert all_rows.height == rows.height
         assert not all_rows.select(KEY).is_duplicated().any()
         models = {json.loads(text)["model"] for text in all_rows["setting"]}
-        options = {"hellinger|weights:mean", "kl|weights:balanced", "kl|weights:mean"}
-        assert models == {f"{signature}|divergence:{option}" for option in options}
+        assert models == {f"{signature}|divergence:kl|weights:mean"}
 
 
 def test_pruning_beside_chance(treebank: list[trees.Tree]) -> None:
@@ -85,6 +83,7 @@ def test_pruning_beside_chance(treebank: list[trees.Tree]) -> None:
     rows = distance.measure_pruning(treebank, DAY)
     TABLES["studies"].schema.validate(rows)
     assert set(rows["subset"]) == {*get_args(pruning.Subtree)}
+    assert set(distance.summarize_tests(rows)["subset"]) == {"one"}
     settings = [json.loads(setting) for setting in rows["setting"]]
     assert {setting["system"] for setting in settings} == {
         "ndd", "ppl_deleter", "random_like_ndd", "random_like_ppl_deleter",
@@ -149,15 +148,6 @@ def test_pairs_of_every_test(tmp_path: Path) -> None:
     assert edited["sentence_id"].n_unique() <= 2
     labels = edited.group_by("test", "sentence_id").agg(pl.col("is_positive").sort())["is_positive"]
     assert labels.to_list() == [[False, True]] * (edited.height // 2)
-
-
-def test_summary_of_tests(treebank: list[trees.Tree]) -> None:
-    """The summary has no quantiles, curves or empty columns, and only the printed reading of subtrees."""
-    summary = distance.summarize_tests(distance.measure_similarity(build_pairs(), DAY))
-    assert summary.columns == ["subset", "measure", "metric", "value", "low", "high", "n"]
-    assert set(summary["metric"]) == {"pearson", "paired_accuracy"}
-    assert set(summary["subset"]) <= {"lemma", "supervised"}
-    assert set(distance.summarize_tests(distance.measure_pruning(treebank, DAY))["subset"]) == {"one"}
 
 
 @pytest.mark.parametrize("study", ["pruning", "predicates"])

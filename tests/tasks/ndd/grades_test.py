@@ -53,8 +53,12 @@ def folder(ready: None) -> Path:
     return grades.get_project("trams").folder
 
 
-def test_a_dag_asks_people(folder: Path) -> None:
-    """Rows that were given wait until two people answered; what there is can be collected at any time."""
+def test_a_dag_asks_people(ready: None) -> None:
+    """Rows that were given wait until two people answered; what there is can be collected at any time.
+
+    Without people's compressions simulated raters still grade all tasks.
+    """
+    write_compressions(("ndd", "tail"))
     assert grades.assign_tasks("trams", DAY, "files")["waiting"] == grades.load_tasks("trams", DAY).tasks.height
     assert grades.collect_answers("trams", DAY, "files", None, "cli")["graded"] == 0
     assert grades.collect_answers("trams", DAY, "simulated", None, "cli")["waiting"] == 0
@@ -175,19 +179,6 @@ def test_grades_become_means_once_there_are_two(folder: Path) -> None:
     assert rows.height == 3 * 2 + 2 * 3
 
 
-def test_a_look_without_news_writes_nothing(folder: Path) -> None:
-    """Collecting the same again leaves no snapshots, and rows of other studies and systems stay."""
-    other_row = studies.build_row("compression", DAY, "f1_macro", "trams:en", 0.5, 6, setting={"system": "ndd"})
-    studies.replace_study("compression", studies.build_frame([other_row]), DAY)
-    grades.export("trams", DAY, folder, ("anna", "ben"))
-    sheets = [fill_sheet(folder, rater, 3, 4) for rater in ("anna", "ben")]
-    grades.collect("trams", DAY, sheets)
-    snapshots = list_snapshots("labels", "studies", "runs", "dropped")
-    assert grades.collect("trams", DAY, sheets)["graded"] == 17
-    assert list_snapshots(*snapshots) == snapshots
-    assert warehouse.scan("studies", pl.col("subset") == "trams:en").collect().height == 1
-
-
 def test_files_are_looked_for_in_the_folder(folder: Path) -> None:
     """What lies in `labels` is read without naming it, an .xlsx as raters fill it; sent again it corrects the first."""
     grades.export("trams", DAY, folder, ("anna", "ben"))
@@ -228,7 +219,12 @@ def test_what_was_not_dealt_is_refused(folder: Path) -> None:
 
 
 def test_simulated_raters_prefer_what_people_left(folder: Path) -> None:
-    """Simulated raters grade all tasks in pairs, are marked as simulated, and prefer what is most like people's."""
+    """Simulated raters grade all tasks in pairs, are marked as simulated, and prefer what is most like people's.
+
+    Collecting the same again leaves no snapshots; rows of other studies stay.
+    """
+    other_row = studies.build_row("compression", DAY, "f1_macro", "trams:en", 0.5, 6, setting={"system": "ndd"})
+    studies.replace_study("compression", studies.build_frame([other_row]), DAY)
     assert grades.collect("trams", DAY, tool="simulated") == {"tasks": 17, "graded": 17, "waiting": 0}
     labels = projects.read_labels("integrity_trams")
     assert set(labels["tool"]) == {"simulated"}
@@ -237,16 +233,10 @@ def test_simulated_raters_prefer_what_people_left(folder: Path) -> None:
     means = {key: mean for key, (mean, _) in load_means("simulated").items()}
     for field in FORM.fields:
         assert means["gold", field] > means["ppl_deleter", field] + 1
-    snapshots = list_snapshots("labels", "studies")
+    snapshots = list_snapshots("labels", "studies", "runs", "dropped")
     grades.collect("trams", DAY, tool="simulated")
     assert list_snapshots(*snapshots) == snapshots
-
-
-def test_without_peoples_compressions_grades_are_drawn(ready: None) -> None:
-    """Without people's compressions simulated raters still grade all tasks."""
-    write_compressions(("ndd", "tail"))
-    grades.select_tasks("trams", DAY)
-    assert grades.collect("trams", DAY, tool="simulated")["waiting"] == 0
+    assert warehouse.scan("studies", pl.col("subset") == "trams:en").collect().height == 1
 
 
 def test_people_count_before_simulated_raters(folder: Path) -> None:

@@ -68,6 +68,8 @@ def test_what_cannot_be_counted(tmp_path: Path) -> None:
     (tmp_path / "mine" / "letter.txt").write_text("dear", encoding="utf-8")
     with pytest.raises(BadInput, match=r"mine: exists and is not a model of Undertone"):
         count_file(TEXTS, tmp_path / "mine")
+    with pytest.raises(BadInput, match="is there already; choose another folder"):
+        masked_lm.train(TEXTS, tmp_path / "mine")
 
 
 @pytest.mark.parametrize(
@@ -193,13 +195,6 @@ def test_the_setting_names_models(bert: Path, monkeypatch: pytest.MonkeyPatch) -
     assert settings.masked_lm("ja", f"en={bert}") == "count"
     monkeypatch.delenv("UNDERTONE_MASKED_LM")
     assert settings.masked_lm("en") == "count"
-
-
-def test_a_folder_that_is_there_is_not_trained_into(tmp_path: Path) -> None:
-    """Nothing is read or written before."""
-    (tmp_path / "letter.txt").write_text("dear", encoding="utf-8")
-    with pytest.raises(BadInput, match="is there already; choose another folder"):
-        masked_lm.train(TEXTS, tmp_path)
 
 
 @pytest.mark.usefixtures("tables")

@@ -17,7 +17,7 @@ from pipeline.examples.recam import building
 from pipeline.examples.recam import items as cloze
 from pipeline.slices import Staged
 from pipeline.tasks.daily import collect
-from pipeline.tasks.recam import build, options, page, ratings, readers, targets
+from pipeline.tasks.recam import options, page, ratings, readers, targets
 from pipeline.tasks.recam.options import Choosing
 from pipeline.tasks.record.day_texts import ArticlePart
 from tests.tasks.conftest import put_back
@@ -46,8 +46,7 @@ class Stock(NamedTuple):
     """A home and copies of it."""
 
     home: Path
-    articles: Path  # the sample's first 24 articles with summaries, and one of each that cannot be used
-    targets: Path  # and their targets
+    targets: Path  # of the sample's first 24 articles with summaries; there is one of each that cannot be used, too
     counts: dict[str, int]  # of the targets
     staged: Path  # and what readers propose for them
     proposals: dict[str, list[Staged]]  # by subtask
@@ -76,12 +75,11 @@ def stock(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path, shared_wo
             return shutil.copytree(folder / "home", folder / name)
 
         collect.import_files([path], "news", DAY)
-        articles = copy("articles")
         counts = publish_all(targets.plan())
         with_targets = copy("targets")
         jobs = {subtask: options.list_jobs([subtask]) for subtask in building.SUBTASKS}
         proposals = {subtask: [options.stage_proposals(job, CHOOSING) for job in jobs[subtask]] for subtask in jobs}
-        return Stock(folder / "home", articles, with_targets, counts, copy("staged"), proposals)
+        return Stock(folder / "home", with_targets, counts, copy("staged"), proposals)
 
 
 def publish_all(parts: list[ArticlePart]) -> dict[str, int]:
@@ -90,14 +88,8 @@ def publish_all(parts: list[ArticlePart]) -> dict[str, int]:
 
 
 @pytest.fixture
-def imported(stock: Stock, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The articles in the tables."""
-    yield from put_back(stock.home, stock.articles, monkeypatch)
-
-
-@pytest.fixture
 def counts(stock: Stock, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
-    """Their targets in the tables."""
+    """The articles and their targets in the tables."""
     for _ in put_back(stock.home, stock.targets, monkeypatch):
         yield stock.counts
 
@@ -114,9 +106,16 @@ def scan_dropped(step: str) -> pl.DataFrame:
     return warehouse.scan("dropped", pl.col("step") == step).collect()
 
 
-def test_targets_are_the_same_in_any_number_of_shards(imported: Path) -> None:
-    """Cut in one or in many shards the same rows come out; each token of each summary is there for both subtasks."""
-    counts = publish_all(targets.plan())
+def test_targets_are_the_same_in_any_number_of_shards(counts: dict[str, int]) -> None:
+    """Cut in one or in many shards the same rows come out; each token of each summary is there for both subtasks.
+
+    Another language and a summary without a text have their reason; the funnel adds up.
+    """
+    dropped = scan_dropped(targets.STEP)
+    reasons = dict(dropped.filter(pl.col("reason") != "no_target").select("row_key", "reason").iter_rows())
+    assert reasons == {"zh": "not_english", "empty": "no_text"}
+    run = warehouse.scan("runs", pl.col("step") == targets.STEP).collect().row(0, named=True)
+    assert (run["read_count"], run["dropped_count"]) == (24 * 2 + 2, dropped.height)
     tokens = warehouse.scan("cloze_targets").collect().sort("subtask", "thread_id", "start")
     assert counts == dict(tokens.filter(pl.col("reason").is_null())["subtask"].value_counts(sort=True).iter_rows())
     assert min(counts.values()) > 24
@@ -126,15 +125,6 @@ def test_targets_are_the_same_in_any_number_of_shards(imported: Path) -> None:
     assert warehouse.scan("cloze_targets").collect().sort("subtask", "thread_id", "start").equals(tokens)
     assert tokens.group_by("subtask").len()["len"].n_unique() == 1
     assert tokens["thread_id"].n_unique() == 24
-
-
-def test_articles_that_cannot_be_used_are_dropped(counts: dict[str, int]) -> None:
-    """Another language and a summary without a text have their reason; the funnel adds up."""
-    dropped = scan_dropped(targets.STEP)
-    reasons = dict(dropped.filter(pl.col("reason") != "no_target").select("row_key", "reason").iter_rows())
-    assert reasons == {"zh": "not_english", "empty": "no_text"}
-    run = warehouse.scan("runs", pl.col("step") == targets.STEP).collect().row(0, named=True)
-    assert (run["read_count"], run["dropped_count"]) == (24 * 2 + 2, dropped.height)
 
 
 def test_items_have_five_options_by_readers_that_did_not_see_them(proposed: Stock) -> None:
@@ -229,7 +219,7 @@ def test_a_file_without_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     names = [json.loads(line)["id"] for line in path.read_text(encoding="utf-8").splitlines()]
     official = {"train": names[:8], "validation": names[8:]}  # as XSum's own file
     (tmp_path / "splits.json").write_text(json.dumps(official), encoding="utf-8")
-    counts = build.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING, splits=tmp_path / "splits.json")
+    counts = options.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING, splits=tmp_path / "splits.json")
     assert counts["split"].to_list() == ["train", "validation"]
     paths = sorted((tmp_path / "items").glob(f"{FIRST}_*.jsonl"))
     assert [cloze.read(path).items.height for path in paths] == counts.sort("split")["item_count"].to_list()
@@ -243,7 +233,7 @@ def test_a_file_without_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     target_count = tokens.filter(pl.col("reason").is_null() & (pl.col("subtask") == FIRST)).height
     assert counts["item_count"].sum() + dropped.filter(reason="too_few_choices").height == target_count
     with pytest.raises(BadInput, match="is there already"):
-        build.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING)
+        options.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING)
 
 
 def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
@@ -256,7 +246,7 @@ def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
     path = tmp_path / "few.jsonl"
     path.write_text(sample.SUMMARIES.read_text(encoding="utf-8").splitlines()[0], encoding="utf-8")
     with pytest.raises(BadInput, match=r"few.jsonl: 1 articles have a target of imperceptibility; expected at least 4"):
-        build.build_file(path, tmp_path / "out", [FIRST], RULES, CHOOSING)
+        options.build_file(path, tmp_path / "out", [FIRST], RULES, CHOOSING)
     assert not (tmp_path / "out").exists()
     with pytest.raises(BadInput, match="no subtask 'abstractness'"):
         targets.check_subtask("abstractness")

@@ -88,9 +88,10 @@ def build_options(server: Server, model: str = "small-model", **more: Any) -> as
 def test_cells_of_the_ablation() -> None:
     """Twelve designs, three runs each: 36 trainings, each once (table 2, IMP-29)."""
     cells = study_rows.list_cells("ablation", 3)
-    assert len(cells) == 36
     assert Counter(cell["run"] for cell in cells) == {0: 12, 1: 12, 2: 12}
     assert [cell["setting"] for cell in cells[::3]] == [design._asdict() for design in DESIGNS]
+    with pytest.raises(BadInput, match="no study of trainings 'data_sets'; there are ablation, sensitivity"):
+        study_rows.list_cells("data_sets", 1)
 
 
 def test_cells_of_the_sensitivity() -> None:
@@ -100,29 +101,15 @@ def test_cells_of_the_sensitivity() -> None:
     for name, count in (("gamma_implicitness", 6), ("gamma_pragmatics", 5), ("alpha", 4)):
         assert len({cell["setting"][name] for cell in cells}) == count
     assert {"gamma_implicitness": 0.5, "gamma_pragmatics": 0.7, "alpha": 1.0} in [cell["setting"] for cell in cells]
-    assert len(study_rows.list_cells("sensitivity", 1)) == 120
 
 
-def test_every_cell_can_be_trained() -> None:
-    """Every setting is one that a recipe takes, and they survive JSON, as Airflow hands them over."""
-    for study in study_rows.STUDIES:
-        cells = study_rows.list_cells(study, 1)
-        assert json.loads(json.dumps(cells)) == cells
-        assert len({make_recipe("paper", **cell["setting"]) for cell in cells}) == len(cells)
-    with pytest.raises(BadInput, match="no study of trainings 'data_sets'; there are ablation, sensitivity"):
-        study_rows.list_cells("data_sets", 1)
-
-
-@pytest.mark.parametrize(
-    ("study", "runs", "size", "tasks"),
-    [("ablation", 3, 15, 3), ("sensitivity", 3, 15, 24), ("ablation", 1, 5, 3), ("ablation", 1, 100, 1)],
-)
-def test_plan(study: str, runs: int, size: int, tasks: int) -> None:
-    """Cells are cut into tasks of equal size but the last, none lost, in their order."""
-    plan = study_rows.plan(study, runs, size)
-    assert [len(part) for part in plan[:-1]] == [size] * (tasks - 1)
-    assert 0 < len(plan[-1]) <= size
-    assert [cell for part in plan for cell in part] == study_rows.list_cells(study, runs)
+@pytest.mark.parametrize(("study", "size", "sizes"), [("ablation", 5, [5, 5, 2]), ("sensitivity", 50, [50, 50, 20])])
+def test_every_cell_can_be_trained(study: str, size: int, sizes: list[int]) -> None:
+    """Cells are cut into tasks of equal size but the last, in their order; each setting is one that a recipe takes."""
+    plan, cells = study_rows.plan(study, 1, size), study_rows.list_cells(study, 1)
+    assert [len(part) for part in plan] == sizes
+    assert [cell for part in json.loads(json.dumps(plan)) for cell in part] == cells  # as Airflow hands them over
+    assert len({make_recipe("paper", **cell["setting"]) for cell in cells}) == len(cells)
 
 
 @pytest.fixture
@@ -133,29 +120,22 @@ def few_pairs(imported: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatc
     return rows
 
 
-def test_two_cells_of_an_ablation(few_pairs: pl.DataFrame) -> None:
-    """Each cell gives both accuracies of the test part, with its design and run; the same cells give the same rows."""
-    cells = [study_rows.list_cells("ablation", 3)[0], study_rows.list_cells("ablation", 3)[-1]]
-    progress: list[int] = []
-    study_table = load_staged(study_rows.stage_cells("ablation", cells, DAY, 2, progress.append))
-    assert progress == [1, 1]
-    assert study_table["metric"].to_list() == ["implicitness_accuracy", "pragmatics_accuracy"] * 2
-    assert [json.loads(text) for text in study_table["setting"][::2]] == [cell["setting"] for cell in cells]
-    assert study_table["run"].to_list() == [0, 0, 2, 2]
-    assert set(study_table["row_count"]) == {few_pairs.filter(pl.col("split") == "test").height}
-    assert study_table["value"].is_between(0, 1).all()
-    assert study_table["model_id"].null_count() == 4
-    assert_frame_equal(load_staged(study_rows.stage_cells("ablation", cells[1:], DAY, 2)), study_table[2:])
-
-
 def test_a_cell_is_the_papers_training(few_pairs: pl.DataFrame, tmp_path: Path) -> None:
-    """A cell's numbers are those of a training with profile paper, its setting, and a seed of its run."""
+    """A cell gives both test accuracies of a training with profile paper, its setting, and a seed of its run."""
     setting = {"gamma_implicitness": 1.5, "gamma_pragmatics": 2.0, "alpha": 0.5}
-    study_table = load_staged(study_rows.stage_cells("sensitivity", [{"setting": setting, "run": 2}], DAY, 3))
+    cells: list[study_rows.Cell] = [{"setting": setting, "run": 2}]
+    progress: list[int] = []
+    study_table = load_staged(study_rows.stage_cells("sensitivity", cells, DAY, 3, progress.append))
+    assert progress == [1]
     encoder = encoders.load(settings.encoder(), settings.precision(), settings.threads())
     head = heads.fit(few_pairs, None, make_recipe("paper", **setting, seed=44, epochs=3), encoder, tmp_path)
     expected = tabulate_figure_3(head.triples.filter(pl.col("split") == "test"))["value"][:2]
     assert study_table["value"].to_list() == pytest.approx(expected.to_list(), abs=1e-6)
+    assert study_table["metric"].to_list() == ["implicitness_accuracy", "pragmatics_accuracy"]
+    assert [json.loads(text) for text in study_table["setting"]] == [setting] * 2
+    assert set(study_table["run"]) == {2}
+    assert set(study_table["row_count"]) == {few_pairs.filter(pl.col("split") == "test").height}
+    assert study_table["model_id"].null_count() == 2
 
 
 def test_trained_again_the_table_is_the_same(few_pairs: pl.DataFrame) -> None:
@@ -166,13 +146,11 @@ def test_trained_again_the_table_is_the_same(few_pairs: pl.DataFrame) -> None:
     before = load_table()
     sensitivity = study_rows.stage_cells("sensitivity", study_rows.list_cells("sensitivity", 1)[:1], DAY, 1)
     study_rows.publish("sensitivity", [sensitivity], DAY)
+    again = study_rows.stage_cells("ablation", parts[0], DAY, 1)
     study_rows.publish("ablation", [study_rows.stage_cells("ablation", parts[0], NEXT, 1)], NEXT)
-    new_shards = [study_rows.stage_cells("ablation", part, DAY, 1) for part in parts]
-    assert study_rows.publish("ablation", new_shards, DAY) == 4
+    study_rows.publish("ablation", [again], DAY)  # one cell replaces itself, the other stays
     assert_frame_equal(load_table("ablation").filter(pl.col("day") == before["day"][0]), before)
     assert load_table().height == 4 + 2 + 2
-    study_rows.publish("ablation", new_shards[:1], DAY)
-    assert load_table().height == 4 + 2 + 2  # one cell replaces itself, the other stays
 
 
 def test_a_data_set_described(source: str, model: str) -> None:
@@ -223,46 +201,27 @@ def test_a_fault_of_the_scores_costs_nothing(
     judge: Server, source: str, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A score outside [0, 2], as of a Euclidean design, is refused before a request is sent (IMP-42)."""
-    monkeypatch.setattr(
-        scoring, "add_scores", lambda rows, *_: rows.with_columns(implicitness=2.5, signature=pl.lit(None))
-    )
+    columns = {"implicitness": 2.5, "signature": pl.lit(None)}
+    monkeypatch.setattr(scoring, "add_scores", lambda rows, *_: rows.with_columns(**columns))
     with pytest.raises(BadInput, match=r"not 2\.5; 5 of 5 texts fit no bin: use a model whose I is a cosine"):
         study_rows.stage_detection(source, DAY, build_options(judge), model)
     assert judge.sent.total() == 0
 
 
-def test_small_data_sets(tables: Path, model: str) -> None:
-    """One sentence has no deviation and no pair; without an implicit one there is no implicit part."""
+def test_small_data_sets(judge: Server, model: str) -> None:
+    """One sentence has no deviation and no pair; without an implicit one there is no implicit part.
+
+    Where nothing is problematic nothing is asked, and there are eight empty bins.
+    """
     import_rows("mine", [("nice hat", "neither")])
     study_table = load_staged(study_rows.stage_data_set("mine", DAY, model))
     assert study_table["study"].unique().to_list() == ["data_sets"]
     assert study_table["subset"].unique().to_list() == ["mine"]
     assert study_table.filter(pl.col("metric") == "sd")["value"].to_list() == [0.0]
-
-
-def test_no_more_pairs_than_asked_for(tables: Path, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a large data set so many random pairs are measured, the same ones each time, others by another seed."""
-    monkeypatch.setattr("pipeline.metrics.impscore.diversity.PAIRS", 20)
-    import_rows("mine", [(f"{text} {n}", "neither") for text in TEXTS for n in range(4)])
-    study_table = load_staged(study_rows.stage_data_set("mine", DAY, model))
-    assert set(study_table.filter(pl.col("study") == "diversity")["row_count"]) == {20}
-    assert_frame_equal(load_staged(study_rows.stage_data_set("mine", DAY, model)), study_table)
-    other_rows = load_staged(study_rows.stage_data_set("mine", DAY, model, seed=1)).filter(study="diversity")
-    assert other_rows["value"].to_list() != study_table.filter(study="diversity")["value"].to_list()
-
-
-def test_accuracy_by_bin_by_hand() -> None:
-    """Two of three in one bin are noticed, near duplicates count once; an answer that is neither counts as not."""
-    same = "Some of us get up at five in the morning, every single day of the week"
-    texts = [same + ".", same + "!", "something else entirely was said here", "nice hat"]
-    columns = {"implicitness": [0.3, 0.4, 0.45, 2.0], "is_detected": [True, True, None, False]}
-    rows = pl.DataFrame({"text": texts, **columns})
-    bins = study_rows.measure_by_bin(rows)
-    assert bins["subset"].to_list() == list(detection.LABELS)
-    assert bins["row_count"].to_list() == [0, 3, 0, 0, 0, 0, 0, 1]
-    assert bins["effective_count"].to_list() == [0, 2, 0, 0, 0, 0, 0, 1]
-    assert bins["accuracy"].to_list() == [None, pytest.approx(2 / 3, abs=1e-6), *[None] * 5, 0.0]
-    assert bins["low"][1] < 2 / 3 < bins["high"][1]
+    study_table = load_staged(study_rows.stage_detection("mine", DAY, build_options(judge), model))
+    assert study_table["metric"].value_counts().sort("metric").rows() == [("accuracy", 8), ("other_answers", 8)]
+    assert (study_table["row_count"].sum(), study_table["value"].null_count()) == (0, 8)
+    assert judge.sent.total() == 0
 
 
 def test_who_notices(judge: Server, source: str, model: str) -> None:
@@ -280,7 +239,7 @@ def test_who_notices(judge: Server, source: str, model: str) -> None:
     assert set(judge.sent) == {text for text, label in SENTENCES if label != "neither"}
     assert judge.paid == 0
     assert [json.loads(text) for text in accuracies["setting"].unique()] == [{"by": "small-model", "source": source}]
-    assert accuracies["row_count"].sum() == 5
+    assert accuracies["row_count"].sum() == accuracies["effective_count"].sum() == 5
     filled_bins = accuracies.drop_nulls("value")
     assert (filled_bins["value"] * filled_bins["row_count"]).sum() == pytest.approx(1, abs=1e-5)  # only one is awful
     assert (filled_bins["low"] <= filled_bins["value"]).all()
@@ -321,19 +280,10 @@ def test_verdicts(judge: Server, source: str) -> None:
     assert pairs.build(source, DAY) == 0  # a verdict is no explicit form
 
 
-def test_nothing_to_detect(judge: Server, tables: Path, model: str) -> None:
-    """A data set of which nothing is problematic asks nothing and has eight empty bins."""
-    import_rows("calm", [("nice hat", "neither")])
-    study_table = load_staged(study_rows.stage_detection("calm", DAY, build_options(judge), model))
-    assert study_table["metric"].value_counts().sort("metric").rows() == [("accuracy", 8), ("other_answers", 8)]
-    assert (study_table["row_count"].sum(), study_table["value"].null_count()) == (0, 8)
-    assert judge.sent.total() == 0
-
-
 def test_the_page_of_a_day(
     few_pairs: pl.DataFrame, source: str, monkeypatch: pytest.MonkeyPatch, enlist: Enlist
 ) -> None:
-    """All staged studies are published and drawn, one section each; writing again gives the same page."""
+    """All staged studies are published and drawn, one section each."""
     groups = train.read_shipped_groups("en")
     names = groups.filter(pl.col("split") == "test")["group"].unique(maintain_order=True)[:6]
     small_groups = groups.filter(pl.col("group").is_in(names.implode()))
@@ -365,7 +315,3 @@ def test_the_page_of_a_day(
     ):  # fmt: skip
         suffix = f" (model {model[:12]})" if title.startswith(("Implicitness", "Diversity", "Detection")) else ""
         assert html.count(f">{title}{suffix}</h2>") == 1, title
-    assert study_rows.publish_all(shards, DAY) == 51
-    assert page.write(DAY) == str(path)
-    assert path.read_text(encoding="utf-8") == html
-    assert [p.name for p in path.parent.iterdir()] == [path.name]

@@ -13,6 +13,7 @@ from pipeline.collect.clean import hash_text
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.record import model_choice, models, promotion
 from pipeline.tasks.subtext import recogniser
+from tests.examples.sources.writing import jsonl
 from tests.support.rows.filled import digest, filled
 
 DAY = sample.DAY
@@ -30,23 +31,19 @@ def labelled(count: int = 24, start: int = 0) -> list[dict[str, Any]]:
 
 def release(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Publish labelled comments; return the rows."""
-    published = [
+    published = filled("annotated_comments", *(
         {"release": name, "row_id": digest(row["text"], 16), "text": row["text"], "context": row["context"],
          "is_subtext": row["label"] and row["label"] == "1"}
         for row in rows
-    ]  # fmt: skip
-    warehouse.overwrite(
-        "annotated_comments", warehouse.make_slice(release=name), filled("annotated_comments", *published)
-    )
+    ))  # fmt: skip
+    warehouse.overwrite("annotated_comments", warehouse.make_slice(release=name), published)
     return rows
 
 
 @pytest.fixture
 def labelled_file(tmp_path: Path) -> Path:
     """Labelled comments as a file."""
-    path = tmp_path / "own.jsonl"
-    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in labelled()), encoding="utf-8")
-    return path
+    return jsonl(tmp_path / "own.jsonl", *labelled())
 
 
 @pytest.fixture
@@ -84,10 +81,7 @@ def test_a_rival_is_compared_on_texts_that_it_read_without_their_labels(
     """Vectors read every comment, which an erasure knows; the rival is compared on those whose labels it never saw."""
     rows = release("first", labelled(24))
     later_rows = labelled(24, start=24)
-    comments = [
-        {"comment_id": f"c{n}", "text": row["text"], "context": row["context"]}
-        for n, row in enumerate(rows + later_rows)
-    ]
+    comments = ({"text": row["text"], "context": row["context"]} for row in rows + later_rows)
     warehouse.overwrite("comments", warehouse.make_slice(day=DAY), filled("comments", *comments))
     first = recogniser.train(DAY, changes=SMALL)
     read = warehouse.scan("training_texts", pl.col("model_id") == first).collect()
@@ -130,9 +124,10 @@ def test_a_file_becomes_a_folder(labelled_file: Path, tmp_path: Path) -> None:
     scores = recogniser.score_frame(frame, str(tmp_path / "m"))
     assert scores["subtext"].null_count() == scores["signature"].null_count() == 2
     assert_frame_equal(recogniser.score_frame(scores, str(tmp_path / "m")), scores)
-    recogniser.train_file(rows, tmp_path / "m", changes=SMALL, force=True)
     other_data = recogniser.evaluate(rows.head(9), str(tmp_path / "m"))  # it is all test
     assert other_data["split"].unique().to_list() == ["test"]
+    with pytest.raises(BadInput, match="knows the labels 0, 1, not 7"):
+        recogniser.evaluate(rows.with_columns(label=pl.lit("7")), str(tmp_path / "m"))
 
 
 def test_the_context_alone_decides(tmp_path: Path) -> None:
@@ -151,8 +146,7 @@ def test_the_context_alone_decides(tmp_path: Path) -> None:
          "split": splits[(n + m) % 5]}
         for m, text in enumerate(words) for n in range(5) for label, texts in contexts.items() for context in texts
     ]  # fmt: skip
-    path = tmp_path / "own.jsonl"
-    path.write_text("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), encoding="utf-8")
+    path = jsonl(tmp_path / "own.jsonl", *rows)
     changes = {"epochs": 30, "members": 1, "hidden": 32, "ngrams": 1}
     numbers = recogniser.train_file(recogniser.read(path), tmp_path / "m", changes=changes)
     final = dict(numbers.filter(epoch=0, split="test").select("metric", "value").iter_rows())
@@ -166,9 +160,8 @@ def test_the_context_alone_decides(tmp_path: Path) -> None:
 
 def test_made_up_labels_make_no_model_in_force(published: None) -> None:
     """What simulated raters labelled is learnt from only where it is named, and scores no day by itself."""
-    tasks = [
-        {"project": "csd", "task_id": digest(row["text"], 32), "row_id": digest(row["text"], 16)} for row in labelled()
-    ]
+    ids = [{"task_id": digest(row["text"], 32), "row_id": digest(row["text"], 16)} for row in labelled()]
+    tasks = [{"project": "csd", **row} for row in ids]
     warehouse.overwrite("label_tasks", warehouse.make_slice(project="csd"), filled("label_tasks", *tasks))
     made_up = [{"task_id": task["task_id"], "tool": "simulated", "value": "1"} for task in tasks]
     warehouse.overwrite("labels", warehouse.make_slice(project="csd"), filled("labels", *made_up))
@@ -190,18 +183,14 @@ def test_vectors_are_learnt_without_what_is_held_out(labelled_file: Path) -> Non
     assert not {"龘", "讽"} & words
 
 
-def test_what_cannot_be(tables: Path, labelled_file: Path, tmp_path: Path) -> None:
-    """Nothing published, no model in force, unknown formats and labels are each said."""
+def test_what_cannot_be(tables: Path, labelled_file: Path) -> None:
+    """Nothing published, no model in force and unknown formats are each said."""
     with pytest.raises(Missing, match="undertone label release"):
         recogniser.train(DAY)
     with pytest.raises(Missing, match="no recogniser is in force"):
         recogniser.score_day(DAY)
     with pytest.raises(BadInput, match="no source 'paper'; there are own"):
         recogniser.read(labelled_file, "paper")
-    rows = recogniser.read(labelled_file)
-    recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
-    with pytest.raises(BadInput, match="knows the labels 0, 1, not 7"):
-        recogniser.evaluate(rows.with_columns(label=pl.lit("7")), str(tmp_path / "m"))
 
 
 def test_real_data(data: Path, tmp_path: Path) -> None:

@@ -17,23 +17,17 @@ from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
 from pipeline.tasks.impscore import pairs
 from pipeline.tasks.subtext import recovery
+from tests.examples.sources.writing import jsonl
 from tests.support.servers.llm_server import Server
 
-ROWS = pl.DataFrame(
-    {
-        "text": ["你可真准时", "Lovely weather", "666", "nothing"],
-        "context": ["他迟到了一小时", None, "一段翻车的视频", None],
-    }
+ROWS = pl.DataFrame({
+    "text": ["你可真准时", "Lovely weather", "666", "nothing"],
+    "context": ["他迟到了一小时", None, "一段翻车的视频", None],
+})  # fmt: skip
+CHOICES = ROWS.head(2).with_columns(
+    question=pl.lit(None, pl.String),
+    options=pl.Series([["夸他准时", "嫌他迟到"], ["It is sunny.", "It is awful.", "It is cold."]]),
 )
-CHOICES = pl.DataFrame(
-    {
-        "text": ["你可真准时", "Lovely weather"], "context": ["他迟到了一小时", "it rains"],
-        "question": [None, None],
-        "options": [["夸他准时", "嫌他迟到"], ["It is sunny.", "It is awful.", "It is cold."]],
-        "answers": [[1], [1, 2]],
-    },
-    schema_overrides={"question": pl.String},
-)  # fmt: skip
 
 
 def write(prompt: str, _: int) -> str:
@@ -58,27 +52,11 @@ def build_options(server: Server, **more: Any) -> Options:
     return Options("small", endpoint=asking.Endpoint(server.url, "k"), **more)
 
 
-def test_both_steps_or_a_reason(reader: Server) -> None:
-    """Each comment gets plain words and a meaning in its own language, or the reason why there is none."""
-    result = recovery.recover(ROWS, build_options(reader))
-    assert result.select("text", "plain", "meaning", "reason").rows() == [
-        ("你可真准时", "直说", "他来晚了", None),
-        ("Lovely weather", "Plainly.", "It rains.", None),
-        ("666", "直说", "他来晚了", None),
-        ("nothing", None, None, "malformed"),
-    ]
-    assert result["context"].equals(ROWS["context"])
-
-
 WORKED = [  # the first is that of table 1, row 1, in our words; the second is satire
-    (
-        "为了你，再高的墙我也翻过去。",
-        "一首情歌下面的评论",
-        "为了你，再大的困难我也能克服。",
-        "我想做你的恋人，有困难我会克服。",
-    ),
+    ("为了你，再高的墙我也翻过去。", "一首情歌下面的评论",
+     "为了你，再大的困难我也能克服。", "我想做你的恋人，有困难我会克服。"),
     ("他真会开车，专往树上开。", "表弟想借车", "他不会开车，总是撞树。", "不要把车借给他。"),
-]
+]  # fmt: skip
 
 
 def test_the_worked_example_in_two_steps(tables: Path) -> None:
@@ -97,9 +75,19 @@ def test_the_worked_example_in_two_steps(tables: Path) -> None:
         assert set(json.loads(question)) == {"text", "context"}
 
 
-def test_nothing_is_asked_twice(reader: Server) -> None:
-    """A second run, and one from the cache alone, give the same rows and send nothing."""
+def test_both_steps_or_a_reason(reader: Server) -> None:
+    """Each comment gets plain words and a meaning in its own language, or the reason why there is none.
+
+    A second run, and one from the cache alone, give the same rows and send nothing.
+    """
     first = recovery.recover(ROWS, build_options(reader))
+    assert first.select("text", "plain", "meaning", "reason").rows() == [
+        ("你可真准时", "直说", "他来晚了", None),
+        ("Lovely weather", "Plainly.", "It rains.", None),
+        ("666", "直说", "他来晚了", None),
+        ("nothing", None, None, "malformed"),
+    ]
+    assert first["context"].equals(ROWS["context"])
     sent = reader.sent.total()
     for options in (build_options(reader), Options("small", mode="cache-only")):
         assert_frame_equal(recovery.recover(ROWS, options), first)
@@ -126,15 +114,13 @@ def test_choices(reader: Server) -> None:
 
 def test_a_model_of_ones_own(tmp_path: Path) -> None:
     """A small model fitted on references writes meanings by the same interface, when reloaded the same."""
-    path = tmp_path / "notes.jsonl"
     entries = [{"text": f"真准时{n}", "context": "他迟到了", "meaning": "他来晚了"} for n in range(12)]
-    path.write_text("\n".join(json.dumps(e, ensure_ascii=False) for e in entries), encoding="utf-8")
-    rows = recovery.split_references(examples.read(path))
+    rows = recovery.split_references(examples.read(jsonl(tmp_path / "notes.jsonl", *entries)))
     assert set(rows["split"]) == {"train", "validation", "test"}
     history = recovery.train(rows, tmp_path / "m", changes={"epochs": 2, "learning_rate": None})
     assert history["epoch"].to_list() == [1, 2]
-    result = recovery.generate(ROWS, str(tmp_path / "m"))
+    result = recovery.generate(ROWS.head(1), str(tmp_path / "m"))
     assert result.columns == [*ROWS.columns, "meaning", "plain", "reason"]
-    assert_frame_equal(recovery.generate(ROWS, str(tmp_path / "m")), result)
+    assert_frame_equal(recovery.generate(ROWS.head(1), str(tmp_path / "m")), result)
     with pytest.raises(BadInput, match="is there already"):
         recovery.train(rows, tmp_path / "m")
