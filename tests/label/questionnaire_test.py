@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples.recam import quality_control
-from pipeline.label import label_files, label_studio, questionnaire, schema, simulated, studio_client, task_files
+from pipeline.label import label_files, label_studio, questionnaire, schema, task_files
 from pipeline.label.questionnaire import FORM, LETTERS
 from pipeline.tables import Labels
 from tests.support.rows.labels import read_sheet, write_rows
-from tests.support.servers.studio import TOKEN, Studio
 
 FERRY = "😀 The ferry stayed in\n the harbour for a third day. It would sail once the wind had dropped, it said."
 PASSAGES = [FERRY, "=1+1 is what the <b>sign</b> said, and nobody knew why. $text {{x}}"]
@@ -316,24 +314,6 @@ def test_a_mark_is_named_by_its_label() -> None:
         label_studio.parse_export(build_export(build_region("before", "F")), TASKS, name="e.json", form=FORM)
 
 
-def test_tasks_and_answers_pass_through_a_server(tmp_path: Path) -> None:
-    """Pushed twice tasks are there once; what raters say there is an answer here."""
-    rows, form = task_files.build_rows(TASKS, form=FORM), label_studio.build_config(lang="en", form=FORM)
-    tasks = label_studio.build_tasks(rows, "en", FORM)
-    with Studio() as server, studio_client.connect(server.url, TOKEN) as client:
-        project = studio_client.get_project(client, "recam quality", form)
-        assert [studio_client.push(client, project, tasks) for _ in range(2)] == [2, 0]
-        values = {**VALUES, "span_1": "2-11"}
-        server.annotate(FIRST, 11, {}, result=[build_region(name, value) for name, value in values.items()])
-        studio_client.export(client, project, tmp_path / "export.json")
-        with pytest.raises(BadInput, match="has another form"):  # a project made for comments is not taken for this one
-            studio_client.get_project(client, "recam quality", label_studio.build_config())
-    export = label_studio.read_export(tmp_path / "export.json")
-    assert build_answers(label_studio.parse_export(export, TASKS, form=FORM).labels) == [
-        ("dev.jsonl:1", "ls-11", 1, 0, None, "The ferry", None, "summarise", "easy")
-    ]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -351,25 +331,3 @@ def test_labels_of_another_kind_are_refused(change: dict[str, Any], message: str
     first = labels[:1].with_columns(**{name: pl.lit(v, labels.schema[name]) for name, v in change.items()})
     with pytest.raises(BadInput, match=message):
         questionnaire.build_answers(pl.concat([first, labels[1:]]), TASKS)
-
-
-def test_the_whole_way_without_people() -> None:
-    """Simulated raters: the careless one is out, and the flaws that were hidden are what is flagged."""
-    texts = {"article": [f"Passage {n}. {FERRY}" for n in range(300)], "question": "The @placeholder ."}
-    items = pl.DataFrame({"item_id": [f"i{n}" for n in range(300)], **texts, "label": [n % 5 for n in range(300)]})
-    items = items.with_columns(options=pl.lit(["one", "two", "three", "four", "five"]))
-    tasks = questionnaire.build_tasks(items)
-    people = {"amy": 1.0, "bo": 1.0, "cy": 1.0, "dan": 1.0, "eve": 0.1}
-    answers = questionnaire.build_answers(simulated.answer(tasks, items, people), tasks)
-    selected = quality_control.select(answers, items)
-    assert selected.raters.filter(~pl.col("is_kept"))["rater_id"].to_list() == ["eve"]
-    assert set(selected.dropped["reason"]) == {"rater_below", "no_span", "easy_and_wrong"}
-    flaws = tasks.select("item_id").with_columns(simulated.draw_flaws(tasks["task_id"])["flaw"])
-    noise = quality_control.measure_noise(selected.answers, answers, items).join(flaws, on="item_id")
-    noise = noise.drop_nulls("is_ambiguous")
-    sound = noise.filter(pl.col("flaw").is_null())
-    assert sound.height > 200
-    assert not sound["is_unanswerable"].any()  # who knows the answer names it
-    assert sound["is_ambiguous"].mean() < 0.02
-    assert noise.filter(flaw="unanswerable")["is_unanswerable"].mean() > 0.6
-    assert noise.filter(flaw="ambiguous")["is_ambiguous"].mean() > 0.6
