@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.label import label_files, schema
 from pipeline.tables import Labels
-from tests.support.rows.labels import IDS, TEXTS, build_row, build_tasks, write_rows
+from tests.support.rows.labels import IDS, TEXTS, build_row, build_tasks
+from tests.support.rows.row_files import write_rows
 
 SHEET_ROW = {"task_id": IDS[0], "rater_id": "r1", **dict.fromkeys(schema.FIELDS, ""), "sarcasm": "1"}
 
 
 def read(path: Path, *rows: dict[str, Any]) -> pl.DataFrame:
     """Write rows to a file and read their labels."""
-    return label_files.read(write_rows(path, list(rows)), build_tasks())
+    return label_files.read(write_rows(path, *rows), build_tasks())
 
 
 def refuse(path: Path, *rows: dict[str, Any]) -> str:

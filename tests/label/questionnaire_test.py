@@ -15,7 +15,8 @@ from pipeline.errors import BadInput
 from pipeline.label import label_files, label_studio, questionnaire, schema, task_files
 from pipeline.label.questionnaire import FORM, LETTERS
 from pipeline.tables import Labels
-from tests.support.rows.labels import read_sheet, write_rows
+from tests.support.rows.labels import read_sheet
+from tests.support.rows.row_files import write_rows
 
 FERRY = "😀 The ferry stayed in\n the harbour for a third day. It would sail once the wind had dropped, it said."
 PASSAGES = [FERRY, "=1+1 is what the <b>sign</b> said, and nobody knew why. $text {{x}}"]
@@ -131,7 +132,7 @@ def test_items_are_checked(items: list[dict[str, Any]], message: str) -> None:
 def test_labels_become_answers(tmp_path: Path) -> None:
     """Labels of a file are answers: letters are places of options, spans the words, none no second choice."""
     rows = [*build_whole(), *build_whole(SECOND, "bo", second="c", difficulty="Medium", span_1="0-4")]
-    labels = label_files.read(write_rows(tmp_path / "labels.csv", rows), TASKS, form=FORM)
+    labels = label_files.read(write_rows(tmp_path / "labels.csv", *rows), TASKS, form=FORM)
     Labels.validate(labels.with_columns(project=pl.lit("recam")))
     assert build_answers(labels) == [
         ("dev.jsonl:1", "amy", 1, 0, None, "The ferry", "ed in\n", "summarise", "easy"),
@@ -185,7 +186,7 @@ def test_a_wrong_label_is_named(tmp_path: Path, name: str, value: str, message: 
     wide = [{"task_id": FIRST, "rater_id": "bo", **dict.fromkeys(FORM.fields, ""), name: value}]
     for rows, number in (([*build_whole(), *build_rows(rater="bo", **{name: value})], 9), (wide, 2)):
         with pytest.raises(BadInput, match=rf"labels\.csv, row {number}: {message}"):
-            label_files.read(write_rows(path, rows), TASKS, form=FORM)
+            label_files.read(write_rows(path, *rows), TASKS, form=FORM)
 
 
 def test_a_span_is_of_its_own_passage() -> None:
@@ -229,7 +230,7 @@ def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
     ]  # fmt: skip
     assert label_files.read(path, TASKS, form=FORM).is_empty()
     first |= {**VALUES, "span_1": " stayed in the harbour", "span_2": "12-34"}
-    back = write_rows(tmp_path / f"back{ending}", [first, second | {"after": "e", "span_1": "=1+1"}])
+    back = write_rows(tmp_path / f"back{ending}", first, second | {"after": "e", "span_1": "=1+1"})
     assert build_answers(label_files.read(back, TASKS, form=FORM)) == [
         ("dev.jsonl:1", "amy", 1, 0, None, "stayed in\n the harbour", "stayed in\n the harbour", "summarise", "easy"),
         ("dev.jsonl:2", "amy", None, 4, None, "=1+1", None, None, None),
