@@ -1,8 +1,6 @@
 """Alerts as JSON to a webhook (UNDERTONE_ALERT_URL), or as an ERROR line: a missed deadline, a failed task, a wait.
 
-The triggerer and the workers import this module, so it lies in the package, needs no Airflow and imports little. It
-sends names and times of ours: neither the address (which may hold a token), nor parameters of the run, nor words of an
-exception, which may quote a comment.
+Names and times of ours are sent: no parameters of a run, and no words of an exception, which may quote a comment.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
 """What an error that is no bug means: one line for people and an exit code, whatever was raised.
 
-Our own errors bring both. What the system, the database or a library raises is given its code here: 2 a person mends
-it, 4 something is absent, 75 the same command works later.
+2 a person mends it, 4 something is absent, 75 the same command works later; our own errors bring theirs.
 """
 
 import errno

@@ -1,8 +1,6 @@
 """What a command leaves out: rows by reason, and notes on columns and files that nothing reads.
 
-Every step that drops rows records them here, whoever calls it; `cli.main` prints them when the command ends. So no
-command drops rows in silence, and none prints them in its own way. A second record of the same step and slice replaces
-the first: a transaction that is tried again counts once.
+`cli.main` prints what steps record here. A second record of the same step and slice replaces the first.
 """
 
 import logging

@@ -1,8 +1,6 @@
 """Log lines that machines read: what happened, and fields beside it.
 
-The library logs through `logging`. What a step or a write came to carries fields (`log_event`): Airflow's logs are JSON
-lines and show them as keys, and so does the command line with `--log-json`. A field is a count, a name of ours or a
-slice; words of a comment or an id of a person never are.
+A field is a count, a name of ours or a slice; words of a comment or an id of a person never are.
 """
 
 import logging

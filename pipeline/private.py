@@ -1,7 +1,6 @@
 """Who may read what is written: below the home its owner alone; elsewhere whoever a person's umask lets.
 
-The command and the tasks of Airflow run under the umask 077. A library must not change the umask of its caller: there
-the home is a folder of its owner alone, which hides what is in it.
+The command runs under the umask 077; a library leaves the umask, and its home is a folder of its owner alone.
 """
 
 import os

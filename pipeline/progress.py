@@ -1,7 +1,6 @@
 """Progress of long work: how much is done, how fast it goes, and how long the rest takes.
 
-Long work reports to `track` and does not know who watches: a log gets a line a minute, so in a DAG's task. The command
-line shows a bar instead, where standard error is a terminal (`show_with`).
+A log gets a line a minute; the command line shows a bar where standard error is a terminal (`show_with`).
 """
 
 import logging

@@ -1,7 +1,6 @@
 """The one place that reads the environment.
 
-Each setting is a function that reads its variable when it is called, so that a test or a task can change it. The
-defaults work on one machine; `undertone doctor` prints the values in force.
+Each setting is a function that reads its variable when it is called; `undertone doctor` prints the values.
 """
 
 import os
@@ -70,10 +69,7 @@ def _secret(name: str) -> str | None:
 
 
 def _database(name: str, file: str) -> str:
-    """Return the address of a database, with an absolute path if it is a file.
-
-    The message about a wrong address does not quote the error, which would show the password.
-    """
+    """Return the address of a database, with an absolute path if it is a file."""
     address = _get(name)
     if not address:
         return f"sqlite:///{home() / file}"

@@ -9,17 +9,7 @@ from typer import Argument, Exit, Option, echo
 from pipeline import warehouse
 from pipeline.commands.models import end_training
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import (
-    Day,
-    Force,
-    Json,
-    MaybeDay,
-    ModelFolder,
-    Promote,
-    check_source,
-    this_run,
-    today,
-)
+from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput
 from pipeline.progress import track
 from pipeline.tasks.calibration import calibrate as comparison
@@ -42,7 +32,7 @@ def calibrate(
     epsilon: Annotated[
         float, Option(min=0, max=1, help="Advantage of a rater in the test: 0.2 expert, 0.15 trained, 0.1 crowd.")
     ] = 0.15,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Compare two measures: a scorer, a judge, people, columns of a file.
 
@@ -53,7 +43,7 @@ def calibrate(
     Examples: `undertone calibrate scorer judge`; `undertone calibrate judge:gpt-4o-mini people:subtext`;
     `undertone calibrate --file scored.csv -c implicitness judged --rater anna --rater ben`
     """
-    check_source(file, day)
+    shared.check_source(file, day)
     if file:
         if a or not columns:
             raise BadInput("name the two columns of --file by -c A B, and no other measure")
@@ -64,7 +54,7 @@ def calibrate(
             raise BadInput("name two measures, such as `undertone calibrate scorer judge`, or --file and -c")
         names = (a, b)
         result = comparison.compare_sides(a, b, day or None, days, epsilon)
-        retry(comparison.write_study, result, a, b, day or today(), this_run())
+        retry(comparison.write_study, result, a, b, day or shared.today(), shared.this_run())
     compared, test = result.comparison, result.replacement
     console.print_result(
         compared.measures,
@@ -98,13 +88,13 @@ def distil(
         str | None, Option(help="Column with the texts of a file; text or comment by default.")
     ] = None,
     judge: Annotated[str, Option(help="Which judge of the tables, where there are several.")] = "",
-    out: ModelFolder = None,
+    out: shared.ModelFolder = None,
     curve: Annotated[bool, Option("--curve", help="Measure after 100, 300, 1,000 and 3,000 texts too.")] = False,
     price: Annotated[float | None, Option(min=0, help="USD for a judged text, for the costs of --curve.")] = None,
-    promote: Promote = False,
-    force: Force = False,
-    day: MaybeDay = "",
-    as_json: Json = False,
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.MaybeDay = "",
+    as_json: shared.Json = False,
 ) -> None:
     """Train the scorer on judged texts, so that it scores others like the judge.
 
@@ -126,7 +116,7 @@ def distil(
         distillation.train_file(rows, out, force=force)
         ref = str(out)
     else:
-        ref = retry(distillation.train, rows, day or today(), promote=promote, run_id=this_run())
+        ref = retry(distillation.train, rows, day or shared.today(), promote=promote, run_id=shared.this_run())
     agreement = pl.concat([*frames, distillation.measure_model(rows, ref, price)]).sort("lang", maintain_order=True)
     console.print_result(agreement, {"model": ref}, as_json)
     if not as_json:
@@ -144,8 +134,8 @@ def validate(
     values: Annotated[Paths, Option(help="Text and value, by a judge or another scorer; repeat it.")] = None,
     texts: Annotated[Path | None, Option(help="Only write the texts of all sets here, to judge them.")] = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Csv to add rows to; others' stay.")] = None,
-    day: Day = "",
-    as_json: Json = False,
+    day: shared.Day = "",
+    as_json: shared.Json = False,
 ) -> None:
     """Measure every scorer on every graded, paired and labelled set at hand, next to surface and chance.
 
@@ -168,7 +158,7 @@ def validate(
         return
     with track("scoring") as on_progress:
         numbers, missing = validation.measure(day, model or (), values, on_progress, **sets)
-    retry(validation.write_study, numbers, missing, day, this_run())
+    retry(validation.write_study, numbers, missing, day, shared.this_run())
     console.print_result(
         numbers if as_json else numbers.drop("data", "signature", "version"), {"missing": missing}, as_json
     )

@@ -11,17 +11,7 @@ from pipeline.collect import columns
 from pipeline.commands.label import Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import (
-    Day,
-    Force,
-    Json,
-    MaybeDay,
-    Promote,
-    TableFile,
-    check_promote,
-    this_run,
-    today,
-)
+from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing
 from pipeline.metrics.resample import DRAWS, SEED
 from pipeline.tasks.commenting import commenters, corpus, correlations, generated, grades, overlap
@@ -46,8 +36,8 @@ def build(
         str | None, Option("--from", help="First UTC day of an article, that of its earliest comment.")
     ] = None,
     last_day: Annotated[str | None, Option("--to", help="Last such day; the paper has 2017-08-31.")] = None,
-    day: Day = "",
-    as_json: Json = False,
+    day: shared.Day = "",
+    as_json: shared.Json = False,
 ) -> None:
     """Divide articles with comments into parts, draw references (section 3 of the paper) and print the counts.
 
@@ -59,13 +49,14 @@ def build(
     numbers |= {"test_comments": test_comments, "comment_words": comment_words, "references": references}
     numbers |= {"first_day": first_day, "last_day": last_day}
     with console.working("tokenizing and dividing"):
-        counts = retry(corpus.build, day, corpus.parse_rules(numbers), source, this_run())
+        counts = retry(corpus.build, day, corpus.parse_rules(numbers), source, shared.this_run())
     console.report(", ".join(f"{name} {count:,}" for name, count in counts.items()))
     stats(source, as_json)
 
 
 def stats(
-    source: Annotated[str | None, Option(help="Source of the articles; all by default.")] = None, as_json: Json = False
+    source: Annotated[str | None, Option(help="Source of the articles; all by default.")] = None,
+    as_json: shared.Json = False,
 ) -> None:
     """Show statistics of the corpus next to the paper's table 2.
 
@@ -82,8 +73,8 @@ def generate(
         list[str] | None, Option(help="A commenter in force, or human for real comments; all by default.")
     ] = None,
     pretrained: Annotated[Path | None, Option(help="Or the folder of a fitted encoder-decoder.")] = None,
-    day: Day = "",
-    as_json: Json = False,
+    day: shared.Day = "",
+    as_json: shared.Json = False,
 ) -> None:
     """Generate comments on the test articles, and add a real comment each, in `generated_comments`.
 
@@ -92,7 +83,7 @@ def generate(
     ref, counts = str(pretrained) if pretrained else None, []
     for name in [generated.PRETRAINED] if ref else system or generated.list_systems(day):
         with console.working(f"{name} is commenting"):
-            count = retry(generated.generate, day, name, ref=ref, run_id=this_run())
+            count = retry(generated.generate, day, name, ref=ref, run_id=shared.this_run())
         counts.append({"system": name, "comments": count})
     console.show(pl.DataFrame(counts), as_json)
 
@@ -103,7 +94,7 @@ def rate(
     rater: Raters = None,
     lang: Annotated[Literal["zh", "en"], Option(help="Language of guidelines and sheets.")] = "zh",
     tool: RatingTool = "files",
-    day: Day = "",
+    day: shared.Day = "",
 ) -> None:
     """Give each comment to two people, who grade it from 1 to 5 (appendix A.1 of the paper).
 
@@ -111,10 +102,10 @@ def rate(
     `undertone commenting rate candidates --tool label_studio`
     """
     if tool == "label_studio":
-        assignment = retry(grades.assign_tasks, kind, day, "label_studio", projects.find_studio(), this_run())
+        assignment = retry(grades.assign_tasks, kind, day, "label_studio", projects.find_studio(), shared.this_run())
         console.report("{tasks:,} comments given to Label Studio: {place}".format(**assignment))
         return
-    retry(grades.select, kind, day, this_run())
+    retry(grades.select, kind, day, shared.this_run())
     folder = out or grades.get_project(kind).folder
     console.report(f"{folder}: {grades.export(kind, folder, rater or [], lang):,} comments")
 
@@ -123,7 +114,7 @@ def ratings(
     kind: Kind,
     paths: Annotated[list[Path] | None, Argument(help="Filled sheets, or long tables.")] = None,
     tool: Tool = "files",
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Import people's grades into `comment_grades` and print their agreement.
 
@@ -131,7 +122,7 @@ def ratings(
     --tool simulated`
     """
     studio = projects.find_studio() if tool == "label_studio" else None
-    counts = retry(grades.collect, kind, paths or (), tool, studio, this_run())
+    counts = retry(grades.collect, kind, paths or (), tool, studio, shared.this_run())
     if tool == "simulated":
         console.report("these grades are simulated: they are no judgement of the comments")
     summary = {**counts, **grades.summarize(kind)._asdict()}
@@ -150,23 +141,23 @@ def import_grades(
     Example: `undertone commenting grades grades.csv`
     """
     warehouse.create()
-    console.report(f"{retry(grades.import_grades, path, project, this_run()):,} graded comments")
+    console.report(f"{retry(grades.import_grades, path, project, shared.this_run()):,} graded comments")
 
 
-def measure(preset: Preset = "s/5", day: Day = "", as_json: Json = False) -> None:
+def measure(preset: Preset = "s/5", day: shared.Day = "", as_json: shared.Json = False) -> None:
     """Measure generated comments against the references, plain and weighted by their grades: the paper's table 7.
 
     Example: `undertone commenting measure`
     """
     with console.working("measuring"):
-        retry(overlap.measure, day, preset, run_id=this_run())
+        retry(overlap.measure, day, preset, run_id=shared.this_run())
     scores = overlap.average_by_system()
     if not scores["is_weighted"].any():
         console.report(f"no article has a grade of each reference: nothing is weighted, and {preset} had no effect")
     console.show(scores if as_json else overlap.format_table_7(scores), as_json)
 
 
-def page(day: Day = "") -> None:
+def page(day: shared.Day = "") -> None:
     """Write the page about corpus, grades, metrics and commenters; print its path.
 
     Example: `undertone commenting page`
@@ -207,7 +198,7 @@ def overlap_(
         Path | None, Option(help="Also write a row a candidate, which `commenting correlate` reads.")
     ] = None,
     grades: Annotated[Path | None, Option(help="People's grade of a candidate a line, for --segments.")] = None,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Measure the overlap of candidates with weighted references: W-BLEU, W-METEOR, W-ROUGE-L, W-CIDEr (section 4).
 
@@ -254,8 +245,8 @@ def correlate(
     spearman_brown: Annotated[
         bool, Option("--spearman-brown", help="Correct the row `human` from half the graders to all, by 2r / (1 + r).")
     ] = False,
-    day: Day = "",
-    as_json: Json = False,
+    day: shared.Day = "",
+    as_json: shared.Json = False,
 ) -> None:
     """Correlate metrics with people's grades: Spearman and Pearson with intervals (tables 3 and 4 of the paper).
 
@@ -270,7 +261,7 @@ def correlate(
     if file:
         table = correlations.correlate_table(file, grade, group)
     else:
-        table = retry(correlations.write_correlations, day, this_run())
+        table = retry(correlations.write_correlations, day, shared.this_run())
         if not table.height:
             raise Missing(f"there are no correlations of {day}; nothing that was measured was graded")
         console.report(f"weights of references: {correlations.find_preset()}")
@@ -295,10 +286,10 @@ def train(
         str | None, Option("--from", help="Encoder-decoder to fit instead: folder or NAME@COMMIT; with --data.")
     ] = None,
     changes: Changes = None,
-    promote: Promote = False,
-    force: Force = False,
-    day: MaybeDay = "",
-    as_json: Json = False,
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.MaybeDay = "",
+    as_json: shared.Json = False,
 ) -> None:
     """Train a commenter on the corpus, in force from that day on; or on a file into a folder.
 
@@ -306,7 +297,7 @@ def train(
     --system att --set hidden=128`; `undertone train commenter --data archive.jsonl -o model/ --from bart/`
     """
     numbers = changes_of(changes or [])
-    check_promote(out, promote)
+    shared.check_promote(out, promote)
     if data is None and (out or mapping or start):
         raise BadInput("--out, --map and --from are about a file; give it by --data")
     if data and (out is None or day):
@@ -321,9 +312,9 @@ def train(
             )
         else:
             warehouse.create()
-            options: dict[str, Any] = {"changes": numbers, "promote": promote, "run_id": this_run()}
-            model = retry(commenters.train, day or today(), system, **options)
-            history = read_evaluations(model, day or today()).sort("epoch")
+            options: dict[str, Any] = {"changes": numbers, "promote": promote, "run_id": shared.this_run()}
+            model = retry(commenters.train, day or shared.today(), system, **options)
+            history = read_evaluations(model, day or shared.today()).sort("epoch")
     names = ("epoch", "metric", "split", "value", "baseline", "baseline_name", "train_loss", "validation_loss")
     console.print_result(history.select(name for name in names if name in history.columns), {"model": model}, as_json)
     console.report(f"model {model}")
@@ -342,8 +333,8 @@ def comment(
     top_p: Annotated[float, Option(min=0.0, max=1.0, help="Share of the probability that is drawn from.")] = 1.0,
     count: Annotated[int, Option(min=1, help="Comments an article.")] = 1,
     seed: Annotated[int, Option(help="Of sampling.")] = 42,
-    out: TableFile = None,
-    as_json: Json = False,
+    out: shared.TableFile = None,
+    as_json: shared.Json = False,
 ) -> None:
     """Comment on an article, or on those of a file.
 

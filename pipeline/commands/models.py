@@ -87,7 +87,7 @@ def end_training(*model_ids: str) -> None:
     promotions = {model_id[:12]: models.read_model(model_id)["promotion"] for model_id in model_ids}
     for name, promotion in promotions.items():
         if promotion.get("is_worse"):
-            console.table(_frame(promotion["comparisons"]), "Held-out rows", is_message=True)
+            console.table(pl.DataFrame(promotion["comparisons"], SCHEMA), "Held-out rows", is_message=True)
         word = "promoted" if promotion["is_promoted"] else "not promoted"
         console.report(f"model {name} is {word}: {promotion['reason']}")
         if not promotion["is_promoted"] and not promotion.get("is_barred"):
@@ -100,10 +100,6 @@ def read_evaluations(model_id: str, day: str) -> pl.DataFrame:
     """Read the evaluations of a model of a day."""
     condition = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))
     return warehouse.scan("evaluations", condition).collect()
-
-
-def _frame(comparisons: list[dict[str, object]]) -> pl.DataFrame:
-    return pl.DataFrame(comparisons, schema=SCHEMA)
 
 
 def list_(as_json: Json = False) -> None:
@@ -144,7 +140,7 @@ def show_model(
     }
     console.table(pl.DataFrame({"field": list(facts), "value": list(map(str, facts.values()))}), wide=("value",))
     if comparisons := promotion.get("comparisons"):
-        console.table(_frame(comparisons), "\nComparison on held-out rows")
+        console.table(pl.DataFrame(comparisons, SCHEMA), "\nComparison on held-out rows")
     if finals.height:
         has_percentile = ~pl.col("metric").str.starts_with("implicitness_of_")  # means, which have none
         shown = finals.filter((pl.col("split") == finals["split"].first()) & has_percentile).drop("epoch")

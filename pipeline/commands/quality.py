@@ -9,19 +9,7 @@ from pipeline import warehouse
 from pipeline.commands.commenting import Changes
 from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import (
-    Day,
-    Encoding,
-    Force,
-    Json,
-    MaybeDay,
-    Promote,
-    TableFile,
-    check_promote,
-    check_source,
-    this_run,
-    today,
-)
+from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput
 from pipeline.tasks.commenting import scorer
 from pipeline.tasks.record.retry import retry
@@ -37,10 +25,10 @@ def train(
     out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --data.")] = None,
     profile: Annotated[str | None, Option(help="undertone, or upvotes for upvotes.")] = None,
     changes: Changes = None,
-    promote: Promote = False,
-    force: Force = False,
-    day: Day = "",
-    as_json: Json = False,
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.Day = "",
+    as_json: shared.Json = False,
 ) -> None:
     """Train a scorer of comments on grades by people, or on upvotes; print its evaluation and the best baselines.
 
@@ -48,7 +36,7 @@ def train(
     `undertone train quality --target upvotes --data liked.jsonl -o scorer/`
     """
     numbers = changes_of(changes or [])
-    check_promote(out, promote)
+    shared.check_promote(out, promote)
     if (data is None) != (out is None):
         raise BadInput("--data, a file of comments, and --out, the folder of the model, go together")
     with console.working("training"):
@@ -58,7 +46,12 @@ def train(
             model = str(out)
         else:
             warehouse.create()
-            options: dict[str, Any] = {"profile": profile, "changes": numbers, "promote": promote, "run_id": this_run()}
+            options: dict[str, Any] = {
+                "profile": profile,
+                "changes": numbers,
+                "promote": promote,
+                "run_id": shared.this_run(),
+            }
             model = retry(scorer.train, day, target, **options)
             evaluations = read_evaluations(model, day)
     console.print_result(scorer.summarize(evaluations), {"model": model}, as_json)
@@ -73,7 +66,7 @@ def evaluate(
     data: Annotated[Path, Option("--data", help="text, grade or upvotes[, article_id, title, content].")],
     target: Scores = "quality",
     model: Annotated[str | None, Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Measure a scorer on comments that it did not learn from.
 
@@ -87,11 +80,11 @@ def score(
     file: Annotated[Path | None, Argument(help="text[, title, content]; a day's comments by default.")] = None,
     text_column: Annotated[str | None, Option("--text-column", "-c", help="Column with the comments.")] = None,
     target: Scores = "quality",
-    day: MaybeDay = "",
+    day: shared.MaybeDay = "",
     model: Annotated[str | None, Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
-    out: TableFile = None,
-    encoding: Encoding = "utf-8-sig",
-    as_json: Json = False,
+    out: shared.TableFile = None,
+    encoding: shared.Encoding = "utf-8-sig",
+    as_json: shared.Json = False,
 ) -> None:
     """Score comments for quality (1 to 5, as people would grade them) or upvotes: of a file, or of a day into `scores`.
 
@@ -101,10 +94,10 @@ def score(
     Examples: `undertone score quality comments.csv --model scorer/ -o scored.csv`;
     `undertone score quality --day 2026-11-19`
     """
-    check_source(file, day)
+    shared.check_source(file, day)
     if file is None:
         warehouse.create()
-        count = retry(scorer.score_day, day or today(), target, model, this_run())
+        count = retry(scorer.score_day, day or shared.today(), target, model, shared.this_run())
         console.report(f"{count:,} comments scored")
         return
     frames = files.texts(file, text_column, encoding)

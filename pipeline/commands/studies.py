@@ -12,6 +12,7 @@ from pipeline.commands.terminal import console, renamed
 from pipeline.commands.terminal.options import Day, Json, Model
 from pipeline.errors import BadInput, Refused
 from pipeline.examples.impscore import groups as graded
+from pipeline.io.atomic import write_text
 from pipeline.io.lines import read_lines
 from pipeline.llm.questions.graded import balance
 from pipeline.progress import track
@@ -165,9 +166,7 @@ def ask_groups(
         for n, intent, sentences in complete.select("n", "intent", "sentences").iter_rows()
     ]
     if lines:
-        draft = out.with_name(f".{out.name}.draft")
-        draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        draft.replace(out)
+        write_text(out, "\n".join(lines) + "\n")
     console.report(f"{complete.height} groups in {out}" if lines else f"no group; {out} is left as it is")
     for reason, count in groups.drop_nulls("reason")["reason"].value_counts().iter_rows():
         console.report(f"{count} intents gave none: {reason}")

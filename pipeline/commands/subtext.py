@@ -10,18 +10,7 @@ from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
 from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import (
-    Force,
-    Json,
-    MaybeDay,
-    Promote,
-    TableFile,
-    TextColumn,
-    check_promote,
-    check_source,
-    this_run,
-    today,
-)
+from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput
 from pipeline.examples.subtext import recovery as meanings
 from pipeline.llm.outcome import Summary
@@ -48,10 +37,10 @@ def train(
     ] = None,
     profile: Annotated[str, Option(help="undertone or paper.")] = "undertone",
     changes: Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
-    promote: Promote = False,
-    force: Force = False,
-    day: MaybeDay = "",
-    as_json: Json = False,
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.MaybeDay = "",
+    as_json: shared.Json = False,
 ) -> None:
     """Train the recogniser on published labels, or on a file into a folder.
 
@@ -61,7 +50,7 @@ def train(
     recipe_changes = changes_of(changes or [])
     if data is None and (out or vectors or by_topic):
         raise BadInput("--out, --vectors and --by-topic are about a file; give it by --data")
-    check_promote(out, promote)
+    shared.check_promote(out, promote)
     if data and (out is None or release or day):
         raise BadInput("--data needs --out, the folder of the model, and allows neither --release nor --day")
     with console.working("training"):
@@ -73,9 +62,9 @@ def train(
             model = str(out)
         else:
             warehouse.create()
-            options: dict[str, Any] = {"changes": recipe_changes, "promote": promote, "run_id": this_run()}
-            model = retry(recogniser.train, day or today(), release, profile=profile, **options)
-            evaluations = read_evaluations(model, day or today())
+            options: dict[str, Any] = {"changes": recipe_changes, "promote": promote, "run_id": shared.this_run()}
+            model = retry(recogniser.train, day or shared.today(), release, profile=profile, **options)
+            evaluations = read_evaluations(model, day or shared.today())
     console.print_result(recogniser.summarize(evaluations), {"model": model}, as_json)
     if not data:
         end_training(model)
@@ -86,7 +75,7 @@ def evaluate(
     data_format: DataFormat = "own",
     by_topic: ByTopic = False,
     model: Folder = None,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Measure a recogniser: macro F1 with its interval, calibration, F1 without the context, and baselines.
 
@@ -99,21 +88,21 @@ def evaluate(
 
 def score(
     file: Annotated[Path | None, Argument(help="Comments with text and context; a day's by default.")] = None,
-    text_column: TextColumn = None,
-    day: MaybeDay = "",
+    text_column: shared.TextColumn = None,
+    day: shared.MaybeDay = "",
     model: Folder = None,
-    out: TableFile = None,
-    as_json: Json = False,
+    out: shared.TableFile = None,
+    as_json: shared.Json = False,
 ) -> None:
     """Score comments for subtext, the probability that there is some: of a file, or of a day into `scores`.
 
     Examples: `undertone score subtext comments.csv --model model/ -o scored.csv`;
     `undertone score subtext --day 2026-11-19`
     """
-    check_source(file, day)
+    shared.check_source(file, day)
     if file is None:
         warehouse.create()
-        count = retry(recogniser.score_day, day or today(), model, this_run())
+        count = retry(recogniser.score_day, day or shared.today(), model, shared.this_run())
         console.report(f"{count:,} comments scored")
         return
     files.check_table(out)
@@ -135,12 +124,12 @@ def recover(
     file: Annotated[Path, Argument(help="Comments: columns text, perhaps context; csv, tsv, jsonl.")],
     llm: Llm = None,
     model: RecoveryFolder = None,
-    text_column: TextColumn = None,
+    text_column: shared.TextColumn = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Write them: csv, tsv, jsonl, parquet.")] = None,
     limit: Annotated[int | None, Option(min=1, help="Comments at most.")] = None,
     max_cost: MaxCost = None,
     cache_only: CacheOnly = False,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Write what comments mean, in plain words and in their context (CSD's second task).
 
@@ -192,7 +181,7 @@ def evaluate_recovery(
     limit: Annotated[int | None, Option(min=1, help="Comments at most.")] = None,
     max_cost: MaxCost = None,
     cache_only: CacheOnly = False,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Measure recovery: overlap with references, or how often the right reading is chosen; and baselines.
 
@@ -234,7 +223,7 @@ def train_recovery(
     epochs: Annotated[int | None, Option(min=1)] = None,
     learning_rate: Annotated[float | None, Option(min=0)] = None,
     seed: Annotated[int | None, Option(min=0)] = None,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Fit a sequence-to-sequence model that writes meanings; without --from a small one of random weights.
 

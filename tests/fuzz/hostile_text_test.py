@@ -32,9 +32,6 @@ from tests.support.servers.llm_server import Server
 PIPELINE = Path(__file__).resolve().parents[2] / "pipeline"
 
 
-# ------------------------------------------------------------------------------------------------- language models
-
-
 def asked(texts: list[str], tmp_path: Path) -> tuple[list[dict[str, Any]], dict[str, str | None]]:
     """What a server is sent for comments, in order of the text, and what it answered to each."""
     version = prompt.load("recover_en").version
@@ -70,9 +67,6 @@ def test_an_answer_that_obeys_is_checked_by_its_schema() -> None:
     assert problematic.parse(obeyed) == "other"
     assert recovery.parse_choice(obeyed, 4) is None
     assert explicit.parse("你被攻击了", "Nice hat.", "explicit_en").reason == "other_language"
-
-
-# --------------------------------------------------------------------------------------------------- what is shown
 
 
 def test_pages_show_what_is_unseen() -> None:
@@ -123,8 +117,6 @@ def test_no_csv_runs_a_formula(sign: str) -> None:
         assert unescape_formula(line) == text
     assert unescape_formula(escape_formula(text)) == text
 
-
-# ------------------------------------------------------------------------------------------------------ SQL and paths
 
 _SPLICED = {  # where SQL is put together, and of what: never of values that somebody gives
     ("io/formats/databases.py", "_quote(table)"), ("io/formats/databases.py", "columns"),  # its own names, quoted

@@ -32,7 +32,7 @@ TAGS = [
     repeated(part) for part in ("<a ", "<a b='", "<a b=\"'", "<!--", "<![CDATA[", "<?", "</a ", "<p>", "<img alt=x ")
 ]
 MARKS = [repeated(part, before) for part in ('"', "“", "`", "*", "_", " ", "(", '{"', '{"a":[', "\n", "答案", "Answer: ")
-         for before in ("", "answer", "- ", "- a", "```")]  # fmt: skip
+         for before in ("", "- a")]  # fmt: skip
 
 READERS: dict[str, tuple[Callable[[str], object], list[Callable[[int], str]]]] = {
     "clean": (lambda text: normalise(pl.Series("text", [text])), AMPERSANDS),

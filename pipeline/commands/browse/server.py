@@ -1,7 +1,6 @@
 """Serve a corpus and its page on loopback, to the browser of the person who has the printed address alone.
 
-The token of the address is exchanged for a cookie; all else needs the cookie. The Host header must be ours, so that no
-other name that leads to 127.0.0.1 reaches us. Nothing can be written but a label, with a matching Origin.
+The token of the address is exchanged for a cookie, which all else needs. Nothing can be written but a label.
 """
 
 import hmac
@@ -146,20 +145,18 @@ def _format_json(value: object, status: int = 200) -> Answer:
 
 def _export(rows: pl.DataFrame, suffix: str) -> Answer:
     """Export rows as a file; no spreadsheet runs a text of them as a formula."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"comments.{suffix}"
-        if suffix == "xlsx":
-            _write_workbook(rows, path)
-        else:
-            files.write_table(rows, path)
-        headers = {"Content-Type": "application/octet-stream"}
-        return 200, path.read_bytes(), {**headers, "Content-Disposition": f"attachment; filename={path.name}"}
-
-
-def _write_workbook(rows: pl.DataFrame, path: Path) -> None:
     import xlsxwriter  # type: ignore[import-untyped]
 
-    if rows.height > MOST_ROWS or any(length > _CELL for length in rows["text"].str.len_chars()):
-        raise BadInput(f"a workbook holds {MOST_ROWS:,} rows and {_CELL:,} characters a cell; export csv or Parquet")
-    with xlsxwriter.Workbook(path, {"strings_to_formulas": False, "strings_to_urls": False}) as book:
-        rows.write_excel(book, "comments")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"comments.{suffix}"
+        if suffix != "xlsx":
+            files.write_table(rows, path)
+        elif rows.height > MOST_ROWS or any(length > _CELL for length in rows["text"].str.len_chars()):
+            raise BadInput(
+                f"a workbook holds {MOST_ROWS:,} rows and {_CELL:,} characters a cell; export csv or Parquet"
+            )
+        else:
+            with xlsxwriter.Workbook(path, {"strings_to_formulas": False, "strings_to_urls": False}) as book:
+                rows.write_excel(book, "comments")
+        headers = {"Content-Type": "application/octet-stream"}
+        return 200, path.read_bytes(), {**headers, "Content-Disposition": f"attachment; filename={path.name}"}

@@ -13,19 +13,7 @@ from typer import Argument, Option, echo
 from pipeline import warehouse
 from pipeline.commands.models import end_training
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import (
-    Day,
-    Encoding,
-    Force,
-    Json,
-    MaybeDay,
-    Promote,
-    TableFile,
-    Texts,
-    check_promote,
-    check_source,
-    today,
-)
+from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing
 from pipeline.metrics.ndd import distance as metric
 from pipeline.progress import track
@@ -65,7 +53,7 @@ def ndd(
     explain: Annotated[
         bool, Option("--explain", help="Each word that both have, with its divergence and weight.")
     ] = False,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.
 
@@ -138,11 +126,11 @@ def compress(
     ] = None,
     syntax: Syntax = None,
     rounds: Annotated[bool, Option("--rounds", help="Show the text after each round, and what it dropped.")] = False,
-    text_column: Texts = None,
-    out: TableFile = None,
+    text_column: shared.Texts = None,
+    out: shared.TableFile = None,
     model: Masked = None,
-    encoding: Encoding = "utf-8-sig",
-    as_json: Json = False,
+    encoding: shared.Encoding = "utf-8-sig",
+    as_json: shared.Json = False,
 ) -> None:
     """Drop the words whose loss changes least what is expected of the others.
 
@@ -173,7 +161,8 @@ def compress(
             chunks = (chunk.with_columns(column.list.join(" | ") for column in texts) for chunk in chunks)
         files.write_frames(chunks, out, as_json=as_json)
         return
-    if out or text_column or _looks_like_a_file(what):
+    has_ending = Path(what).suffix.lower() in (*files.WRITES, ".xlsx", ".json")
+    if out or text_column or _is_path(what, Path.is_dir) or (has_ending and " " not in what):
         raise BadInput(f"there is no file {what[:60]!r}; expected a text, or a file of texts")
     result = compress_rows(pl.DataFrame({"text": [what]}), "text")
     if result["compressed"][0] is None:
@@ -187,12 +176,6 @@ def compress(
         dropped = pl.DataFrame(result["dropped"][0].to_list(), systems.DROPPED)
         console.table(dropped.with_columns(pl.col("places").cast(pl.List(pl.String)).list.join(" ")), "\nDropped")
     echo(result["compressed"][0])
-
-
-def _looks_like_a_file(what: str) -> bool:
-    """Whether a text is a name with a known ending, or a folder."""
-    has_ending = Path(what).suffix.lower() in (*files.WRITES, ".xlsx", ".json")
-    return _is_path(what, Path.is_dir) or (has_ending and " " not in what)
 
 
 def _is_path(what: str, is_kind: Callable[[Path], bool]) -> bool:
@@ -216,15 +199,15 @@ def score_context_shift(
     file: Annotated[
         Path | None, Argument(help="Comments with the columns text and context; a day's by default.")
     ] = None,
-    day: MaybeDay = "",
-    text_column: Texts = None,
+    day: shared.MaybeDay = "",
+    text_column: shared.Texts = None,
     context_column: Annotated[str, Option(help="Column with the contexts.")] = "context",
     divergence: Kind = "hellinger",
     weights: PairWeights = "mean",
-    out: TableFile = None,
+    out: shared.TableFile = None,
     model: Masked = None,
-    encoding: Encoding = "utf-8-sig",
-    as_json: Json = False,
+    encoding: shared.Encoding = "utf-8-sig",
+    as_json: shared.Json = False,
 ) -> None:
     """How much a comment's context changes what its words lead to expect (f(s) against f(c + s)).
 
@@ -233,11 +216,11 @@ def score_context_shift(
     Examples: `undertone score context-shift comments.csv -o scored.csv`;
     `undertone score context-shift --day 2026-11-19`
     """
-    check_source(file, day)
+    shared.check_source(file, day)
     metric.check_options(divergence, weights)
     options = {"divergence": divergence, "weights": weights}
     if file is None:
-        day = day or today()
+        day = day or shared.today()
         with track("scoring") as on_progress:
             rows = retry(context_shift.score_day, day, model, on_progress=on_progress, **options)
         if not rows:
@@ -265,14 +248,14 @@ def _score_file(
 
 def train_count_lm(
     file: Annotated[Path | None, Argument(help="Texts; without: the comments and articles there are.")] = None,
-    text_column: Texts = None,
+    text_column: shared.Texts = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model; with a file.")] = None,
     lang: Lang = None,
-    promote: Promote = False,
-    force: Force = False,
-    day: Day = "",
-    encoding: Encoding = "utf-8-sig",
-    as_json: Json = False,
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.Day = "",
+    encoding: shared.Encoding = "utf-8-sig",
+    as_json: shared.Json = False,
 ) -> None:
     """Count which words stand between which: the embedded masked language model, for trying things out.
 
@@ -280,7 +263,7 @@ def train_count_lm(
 
     Examples: `undertone train count-lm`; `undertone train count-lm texts.txt -o counts/`
     """
-    check_promote(out, promote)
+    shared.check_promote(out, promote)
     if (file is None) != (out is None):
         raise BadInput("a file and --out go together; without both the tables are counted")
     if file and out:

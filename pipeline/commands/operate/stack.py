@@ -1,10 +1,6 @@
 """Airflow on this machine: start `airflow standalone` with its UI on loopback, and stop it without orphans.
 
-Airflow's own log servers (one of the scheduler, one of the triggerer) listen on all addresses; no setting
-changes that. They answer only requests signed with the key of this installation.
-
-SIGTERM orphans its children, and a shell's background job ignores SIGINT. So it starts in a session of its own with
-SIGINT restored, SIGINT stops it, and after a grace time the remaining processes are stopped by pid.
+SIGTERM orphans its children, so a session of its own is stopped by SIGINT, and what remains by pid.
 """
 
 import contextlib

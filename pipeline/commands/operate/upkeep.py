@@ -1,10 +1,11 @@
-"""`undertone maintain`, `check` and `recover-catalog`: the upkeep of the tables without Airflow."""
+"""The upkeep of the tables without Airflow, and the tables for other programs: `connect` and `snapshot`."""
 
 import json
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import polars as pl
-from typer import Exit, Option, echo
+from typer import Argument, Exit, Option, echo
 
 from pipeline import warehouse
 from pipeline.commands.terminal import console
@@ -116,3 +117,41 @@ def recover_catalog(
     changed_count = sum(row.action in ("registered", "replaced") for row in recovered)
     console.report(f"{changed_count} tables {'would be' if dry_run else 'were'} registered, {len(lost)} lost")
     raise Exit(1 if lost else 0)
+
+
+def connect(
+    engine: Annotated[Literal["duckdb", "polars", "pandas", "pyarrow", "spark", "trino"], Argument(help="The reader.")],
+    table: Annotated[str, Option(help="Table to read.")] = "comments",
+) -> None:
+    """Print how an engine reads a table of this installation: Python code, or settings and SQL. It holds no password.
+
+    Examples: `undertone connect duckdb`; `undertone connect polars --table scores`; `undertone connect trino`
+    """
+    from pipeline.report.sections import render_template
+    from pipeline.warehouse import catalog
+
+    address = catalog.locate(table)
+    options = {"uri": address["uri"], "warehouse": address["warehouse"], "init_catalog_tables": "false"}
+    literal = json.dumps(options | address["store"], indent=4, ensure_ascii=False)
+    template = f"engines/{engine if engine in ('spark', 'trino') else 'python'}.txt"
+    echo(render_template(template, engine=engine, table=table, options=literal, **address))
+
+
+def snapshot(
+    out: Annotated[Path, Option("--out", "-o", help="Folder to write, absent or empty.")],
+    table: Annotated[list[str] | None, Option(help="Only this one; repeat it. All by default.")] = None,
+    with_personal: Annotated[
+        bool, Option("--with-personal", help="Also the columns that stand for a person: users and raters.")
+    ] = False,
+    force: Annotated[bool, Option("--force", help="Replace an earlier snapshot in the folder.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write the tables as plain Parquet files, with a card that describes them (README.md).
+
+    Examples: `undertone snapshot --out share`; `undertone snapshot --out share --table comments --force`
+    """
+    from pipeline.tasks.operate import snapshot as work
+
+    rows = work.write(out, table or (), with_personal=with_personal, force=force)
+    console.show(rows, as_json)
+    console.report(f"wrote {out}")

@@ -10,17 +10,7 @@ from pipeline import left_out, warehouse
 from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.recam import Changes, Scorer, Subtask, Vectors
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import (
-    Day,
-    Encoding,
-    Force,
-    Json,
-    MaybeDay,
-    Promote,
-    check_promote,
-    this_run,
-    today,
-)
+from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam.building import SUBTASKS
@@ -43,10 +33,10 @@ def train_reader(
         Path | None, Option("--from", help="Word vectors in GloVe's format, or the folder of an encoder.")
     ] = None,
     changes: Changes = None,
-    promote: Promote = False,
-    force: Force = False,
-    day: MaybeDay = "",
-    as_json: Json = False,
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.MaybeDay = "",
+    as_json: shared.Json = False,
 ) -> None:
     """Train a reader on items of files into a folder, or on the tables' into the registry.
 
@@ -54,8 +44,8 @@ def train_reader(
     `undertone train reader --subtask imperceptibility --profile attentive`
     """
     recipe: dict[str, Any] = {"profile": profile, "changes": changes_of(changes or []), "path": start}
-    day_of_run = day or today()
-    check_promote(out, promote)
+    day_of_run = day or shared.today()
+    shared.check_promote(out, promote)
     if items:
         if out is None or subtask or day:
             raise BadInput("--items needs --out, the folder of the model, and neither --subtask nor --day")
@@ -71,7 +61,7 @@ def train_reader(
     model_ids = []
     for name in [targets.check_subtask(subtask)] if subtask else SUBTASKS:
         with console.working(f"training on {name}"):
-            model_id = retry(readers.train, day_of_run, name, promote=promote, run_id=this_run(), **recipe)
+            model_id = retry(readers.train, day_of_run, name, promote=promote, run_id=shared.this_run(), **recipe)
         evaluations = read_evaluations(model_id, day_of_run).filter(kind=readers.get_kind(name))
         _show_evaluations(evaluations, {"model": model_id, "subtask": name}, as_json)
         model_ids.append(model_id)
@@ -96,7 +86,7 @@ def evaluate_reader(
     submissions: Annotated[
         bool, Option("--submissions", help="Rank it among the paper's submissions (tables 6 and 7).")
     ] = False,
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Measure a reader: accuracy with its interval, by part of speech and length, and answering without reading.
 
@@ -137,8 +127,8 @@ def train_masked_lm(
     start: Annotated[str | None, Option("--from", help="Encoder: a folder or a name; the usual by default.")] = None,
     profile: Annotated[str, Option(help="embedded or large.")] = "embedded",
     changes: Changes = None,
-    encoding: Encoding = "utf-8-sig",
-    as_json: Json = False,
+    encoding: shared.Encoding = "utf-8-sig",
+    as_json: shared.Json = False,
 ) -> None:
     """Adapt an encoder to texts by masking words in them (task-adaptive pre-training).
 
@@ -162,10 +152,10 @@ def train_scorer(
     splits: Annotated[int, Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
     profile: Annotated[str, Option(help="undertone or paper.")] = "undertone",
     changes: Changes = None,
-    promote: Promote = False,
-    force: Force = False,
-    day: Day = "",
-    as_json: Json = False,
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.Day = "",
+    as_json: shared.Json = False,
 ) -> None:
     """Train the scorer of abstractness on rated words (ReCAM, section 3.2).
 
@@ -174,12 +164,12 @@ def train_scorer(
     """
     if out is None and (changes or splits or profile != abstractness.PROFILE):
         raise BadInput("--splits, --profile and --set need --out: a scorer of the tables has the default numbers")
-    check_promote(out, promote)
+    shared.check_promote(out, promote)
     words = abstractness.read_ratings(ratings)
     if out is None:
         warehouse.create()
         with console.working("training"):
-            model_id = retry(abstractness.train, day, words, vectors, this_run(), promote=promote)
+            model_id = retry(abstractness.train, day, words, vectors, shared.this_run(), promote=promote)
         console.report(f"model {model_id}: {words.rows.height:,} words, {words.signature}")
         end_training(model_id)
         return
@@ -201,7 +191,7 @@ def score_words(
     unknown: Annotated[
         str, Option(help="Words that the scorer does not know: keep them, give them an empty score, or drop them.")
     ] = "keep",
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Score words for concreteness, 0 highly abstract to 1 highly concrete; `reason` marks those that are unknown.
 

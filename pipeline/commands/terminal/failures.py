@@ -1,7 +1,6 @@
 """End a command that fails with one line for people and an exit code.
 
-`explanations` covers the errors of the system, the database and libraries. Any other error is a bug: 70, and a file
-with its places in the code. That file has no message, since a message may quote a comment.
+An error that `explanations` does not know is a bug: 70, and a file with its places in the code and no message.
 """
 
 import contextlib

@@ -7,18 +7,10 @@ from pipeline.commands.terminal import lazy, renamed
 from pipeline.commands.terminal.lazy import Family
 from tests.commands.conftest import Run
 
-FAMILIES = {
-    name: entry.places for panel in cli.COMMANDS.values() for name, entry in panel.items() if isinstance(entry, Family)
-}
-PLACES = {
-    **{f"{name} {leaf}": place for name, places in FAMILIES.items() for leaf, place in places.items()},
-    **{
-        name: entry.place
-        for panel in cli.COMMANDS.values()
-        for name, entry in panel.items()
-        if not isinstance(entry, Family)
-    },
-}
+ENTRIES = {name: entry for panel in cli.COMMANDS.values() for name, entry in panel.items()}
+FAMILIES = {name: entry.places for name, entry in ENTRIES.items() if isinstance(entry, Family)}
+PLACES = {name: entry.place for name, entry in ENTRIES.items() if not isinstance(entry, Family)}
+PLACES |= {f"{name} {leaf}": place for name, places in FAMILIES.items() for leaf, place in places.items()}
 
 
 def list_options(command: str) -> set[str]:

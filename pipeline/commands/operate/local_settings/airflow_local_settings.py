@@ -1,7 +1,6 @@
 """What Airflow's scheduler imports before it forks its tasks; it finds this by its name (`stack.environment`).
 
-A task would spend a CPU second on it, one with torch five. polars and pyarrow are not among it: they start threads when
-they are imported, which are not there after a fork. A file of this name on PYTHONPATH comes first.
+polars and pyarrow are not imported: they start threads, which are not there after a fork.
 """
 
 import contextlib

@@ -1,7 +1,6 @@
 """How long a part of Airflow waits for SQLite's lock.
 
-At SQLite's 5 seconds a burst of runs ended the scheduler for good. The api-server keeps them: it writes its log in its
-event loop, and the lock may be held by a request that needs the loop to end.
+At SQLite's 5 seconds a burst of runs ended the scheduler. The api-server keeps them: it logs in its event loop.
 """
 
 import sys
