@@ -52,6 +52,8 @@ class Outcome(NamedTuple):
     message: str
 
 
+# ---------------------------------------------------------------------------------------------------------------- texts
+
 _NESTED = 10_000
 
 TEXTS: Mapping[str, str] = {
@@ -97,6 +99,9 @@ TEXTS: Mapping[str, str] = {
 
 def _csv_text(text: str, path: Path) -> None:
     path.write_text('text,comment_id\n"' + text.replace('"', '""') + '",1\nnice hat,2\n', encoding="utf-8")
+
+
+# ----------------------------------------------------------------------------------------------------- csv, tsv, json
 
 
 def _written(text: str | bytes, path: Path) -> None:
@@ -175,6 +180,9 @@ def _json_cases() -> Iterator[tuple[str, Case]]:
     yield case("6 MB of {}", "[" + "{}," * 2 * MEGA + "{}]", suffix=".json")
     yield case("30 MB of blanks", " " * 30 * MEGA + '[{"text": "nice hat"}]', 1, suffix=".json")
     yield case("a text of 30 MB", '[{"text": "' + "a" * 30 * MEGA + '"}]', suffix=".json")
+
+
+# ----------------------------------------------------------------------------------------------------- binary formats
 
 
 def _parquet(make: Callable[[], dict[str, Any]], path: Path, **options: Any) -> None:
@@ -411,6 +419,9 @@ def cases() -> dict[str, Case]:
     texts = {f".csv {name}": Case("text", ".csv", partial(_csv_text, text), 2) for name, text in TEXTS.items()}
     groups = (_csv_cases(), _json_cases(), _parquet_cases(), _xlsx_cases(), _sqlite_cases(), _other_cases())
     return texts | {name: case for group in groups for name, case in group}
+
+
+# ------------------------------------------------------------------------------------------------------------- import
 
 
 def import_as_user(name: str, case: Case, folder: Path) -> Outcome:

@@ -25,7 +25,7 @@ from tests.fuzz.corpus import workbook
 from tests.fuzz.run import Finding, fuzz
 from tests.fuzz.targets import TARGETS, Target
 
-INPUTS = 1_500  # over all targets
+INPUTS = 4_000  # over all targets
 
 
 def test_the_shares_come_to_a_million() -> None:
@@ -68,6 +68,9 @@ def test_a_dead_worker_is_a_finding_and_the_next_goes_on(
     assert totals.outcomes == {"read": 9, "finding": 1}
     (finding,) = totals.findings.values()
     assert (finding.target, finding.number) == ("clean", 12)
+
+
+# ------------------------------------------------------------------------------------------------- what it once found
 
 
 SHEET = "worksheets/sheet1.xml"

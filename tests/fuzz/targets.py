@@ -47,7 +47,7 @@ from pipeline.llm.service import replies as llm_replies
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.text import concreteness, trees
-from tests.fuzz import hostile
+from tests.fuzz import damaged, hostile
 
 Try = Callable[[random.Random, Path], object]
 KEY = b"0123456789abcdef"
@@ -65,6 +65,9 @@ def must(holds: object, what: str) -> None:
     """An AssertionError unless it holds: a finding."""
     if not holds:
         raise AssertionError(what)
+
+
+# ------------------------------------------------------------------------------------------------------------ adapters
 
 
 @cache
@@ -141,6 +144,9 @@ def _through(page: Page, source: str, *, hashed: bool) -> None:
         TABLES["comments"].schema.validate(rows.select(TABLES["comments"].schema.column_names()))
 
 
+# --------------------------------------------------------------------------------------------------------------- texts
+
+
 def cleaned(rng: random.Random, folder: Path) -> None:
     """Texts, cleaned: cleaning again changes nothing, and nothing invisible is left."""
     seeds = [comment.text for comment in _comments()]
@@ -181,6 +187,9 @@ def mappings(rng: random.Random, folder: Path) -> None:
         parse_day(told)
     else:
         columns.choose({}, {told, "text"} if rng.random() < 0.5 else {told}, "here")
+
+
+# ----------------------------------------------------------------------------------------------------------- importers
 
 
 def _table_rows(rng: random.Random) -> list[dict[str, Any]]:
@@ -367,6 +376,8 @@ def imported(suffix: str, rng: random.Random, folder: Path) -> None:
             _check_page(part.page)
 
 
+# -------------------------------------------------------------------------------------------------------------- labels
+
 _IDS = [f"{n:032x}" for n in range(3)]
 _TASKS = pl.DataFrame({"task_id": _IDS, "text": ["你可真准时", "=cmd|x", "a\u202eb"], "context": ["上文", None, "c"]})
 
@@ -417,6 +428,9 @@ def studio(rng: random.Random, folder: Path) -> None:
     path.write_bytes(hostile.raw(rng, hostile.spelt(rng, hostile.mutated(rng, seed))))
     export = label_studio.parse_export(label_studio.read_export(path), _TASKS, name="export")
     must(export.labels.schema == label_files.COLUMNS, "another schema")
+
+
+# ------------------------------------------------------------------------------------------------------ language models
 
 
 def answers(rng: random.Random, folder: Path) -> None:
@@ -487,6 +501,9 @@ def prompts(rng: random.Random, folder: Path) -> None:
     for name, messages in ((f"recover_{lang}", asked), (f"choose_meaning_{lang}", choice)):
         must([m["role"] for m in messages] == ["system", "user"], "other roles")
         must(messages[0]["content"] == prompt.load(name).text, "the system's message is another")
+
+
+# ------------------------------------------------------------------------------------------------------------- examples
 
 
 @cache
@@ -603,6 +620,9 @@ def summarised(rng: random.Random, folder: Path) -> None:
     _check_count(1, summaries.read(path.parent, splits=splits))
 
 
+# --------------------------------------------------------------------------------------------------------- going out
+
+
 def leaving(rng: random.Random, folder: Path) -> None:
     """Texts in csv for spreadsheets: no cell begins as a formula, and label sheets give the same text again."""
     seed = rng.choice(["=1", "a", "-5", "+49 30", "@x", "'=1"])
@@ -619,13 +639,17 @@ def _runs(cell: str) -> bool:
     return cell[:1] in ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
 
-SUFFIXES = {".csv": 40_000, ".tsv": 16_000, ".txt": 9_000, ".jsonl": 40_000, ".json": 20_000, ".parquet": 20_000,
-            ".xlsx": 14_000, ".db": 17_000}  # fmt: skip
+SUFFIXES = {".csv": 20_000, ".tsv": 8_000, ".txt": 5_000, ".jsonl": 20_000, ".json": 10_000, ".parquet": 4_000,
+            ".xlsx": 3_000, ".db": 1_500}  # fmt: skip
 
 TARGETS: Mapping[str, Target] = {
     **{f"adapter {source}": Target(20_000, partial(adapter, source)) for source in ADAPTERS},
     **{f"chain {source}": Target(1_000, partial(chain, source)) for source in ADAPTERS},
     **{f"import {suffix}": Target(share, partial(imported, suffix)) for suffix, share in SUFFIXES.items()},
+    **{
+        f"damaged {suffix}": Target(share, partial(damaged.target, suffix, _check_page))
+        for suffix, share in damaged.SUFFIXES.items()
+    },
     "clean": Target(4_000, cleaned),
     "markup": Target(40_000, markup),
     "scrub": Target(60_000, scrubbed),
