@@ -1,8 +1,6 @@
 """Cleaning that keeps what carries tone: full-width punctuation, emoji, [doge], repeated letters, script.
 
-NFC rather than NFKC, which would turn ， into a comma and ① into 1. Only digits and Latin letters are folded to normal
-width, entities decoded, invisible characters taken out, blanks collapsed. Kept are U+200D, which
-holds emoji together, and U+200C within scripts that write words with it.
+NFC, as NFKC would turn ， into a comma; U+200D stays in emoji, and U+200C in scripts that write words with it.
 """
 
 from collections import Counter

@@ -1,8 +1,6 @@
 """Column mappings: which column of a file is which field of a comment, for exports people already have.
 
-A mapping is a flat dictionary from our field to their column, so that it can be typed into a form or a flag. `comments`
-names a column with a list of comments (texts, or objects whose fields the other names then mean); `timezone` is where
-times without an offset were written (UTC by default).
+A mapping is a flat dictionary from our field to their column; `timezone` is of times without an offset.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

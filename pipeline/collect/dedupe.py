@@ -1,10 +1,6 @@
 """Duplicates within a thread: the same comment met twice, the same words, nearly the same words in one place.
 
-Sites list a comment both among the hot and the normal ones, and pages overlap: that is one comment. Copies of a text
-are dropped with a reason, and counted on the row that stays. A comment that others answer always stays, so that no
-branch loses its root. The place is the thread and the comment answered: "sure" under two comments says two things.
-Texts under eight characters count as copies only when equal: "哈哈哈哈" resembles too much. In texts under a hundred
-characters numbers count: "Fast delivery. Order 7." and the same about order 8 are two comments, not copies of a post.
+An answered comment always stays. Under eight characters copies are equal texts; under a hundred, numbers count.
 """
 
 import polars as pl

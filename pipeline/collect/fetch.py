@@ -1,9 +1,6 @@
 """The one fetcher: polite, honest about who it is, and off unless asked for.
 
-It reads robots.txt first and obeys it, keeps one request in flight and two seconds between requests to a host (more if
-robots.txt says so), waits as long as Retry-After asks, and stops a source at once when it says no: 401, 403, 412, 418,
-432, a redirect, HTML where JSON was due, or a refusal inside the answer. It has no signature code, no proxies, no
-disguise. A page and the cursor after it are committed together, so a kill loses no page and repeats none.
+robots.txt is obeyed, a no ends the source at once, and a page is committed together with the cursor after it.
 """
 
 import json

@@ -1,7 +1,6 @@
 """Importing what people lawfully have: exports of crawlers, raw pages, any table with a column mapping.
 
-A file comes out as batches of records; nothing is written here. One bad value stops the import with file, row, field
-and what was expected, so that a person mends the file rather than finding a hole in a table later.
+A file is batches of records; nothing is written here. One bad value stops the import with file, row and field.
 """
 
 import hashlib
@@ -138,8 +137,8 @@ class _File:
         return f"{self.file.path}, table {table!r}"
 
     def _start_batch(self, export: str | None, bad_rows: list[tuple[str, str]]) -> Batch:
-        name = self.source or export or _slug(PurePath(self.label).stem)
-        return Batch(name, "table/1", Page(skipped=bad_rows))
+        slug = re.sub(r"[^a-z0-9]+", "_", PurePath(self.label).stem.lower()).strip("_")[:40].lstrip("0123456789_")
+        return Batch(self.source or export or slug or "table", "table/1", Page(skipped=bad_rows))
 
     def _read_pages(
         self, chunk: Chunk, prefix: str, bad_rows: list[tuple[str, str]], key: bytes | None
@@ -284,7 +283,3 @@ def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str
     comment.created_at = time_value(row, mapping, "created_at", place, time_zone(mapping))
     comment.user = read_text(row, mapping, "user", place)
     return comment
-
-
-def _slug(stem: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", stem.lower()).strip("_")[:40].lstrip("0123456789_") or "table"

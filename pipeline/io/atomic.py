@@ -1,7 +1,6 @@
 """Write a file or folder complete or not at all: a draft beside its place, then one rename.
 
-Drafts begin with `.draft-`, by which a sweep knows those of a process that was killed. Files are their owner's alone
-(`pipeline.private` says who else may read what a command writes); folders follow the umask.
+Drafts begin with `.draft-`, by which a sweep knows those of a process that was killed.
 """
 
 import secrets

@@ -1,8 +1,6 @@
 """Assignment of tasks to raters, random and even (commenting, section 3; AAC-08).
 
-The paper gives each comment to two of five raters. Here the task counts of raters differ by at most one, and all pairs
-of raters share about as many tasks, as agreement is measured on shared tasks. Whole rounds, in which every group of
-raters comes once, are even by themselves; the remaining tasks go one by one to the raters who have fewest.
+Task counts of raters differ by at most one, and all pairs of raters share about as many tasks.
 """
 
 from collections.abc import Iterable, Sequence
@@ -72,8 +70,10 @@ def _choose_groups(count: int, per_task: int, meetings: _Ints, rng: np.random.Ge
     for _ in range(max(1, min(_TRIES, _WORK // (1 + count * len(groups))))):
         attempt_meetings = meetings.copy()
         dealt_groups = _deal_groups(count, groups, attempt_meetings, rng)
-        attempts.append((_measure_spread(attempt_meetings), dealt_groups))
-        if attempts[-1][0][0] <= 1:
+        pairs = attempt_meetings[np.triu_indices(len(meetings), 1)]
+        spread = int(np.ptp(pairs)) if len(pairs) else 0
+        attempts.append(((spread, int((pairs**2).sum())), dealt_groups))
+        if spread <= 1:
             break
     parts.append(min(attempts, key=lambda attempt: attempt[0])[1])
     return rng.permutation(np.concatenate(parts))
@@ -90,8 +90,3 @@ def _deal_groups(count: int, groups: _Ints, meetings: _Ints, rng: np.random.Gene
         group = groups[indices[position]]
         meetings[np.ix_(group, group)] += 1
     return groups[indices]
-
-
-def _measure_spread(meetings: _Ints) -> tuple[int, int]:
-    pairs = meetings[np.triu_indices(len(meetings), 1)]
-    return int(np.ptp(pairs)) if len(pairs) else 0, int((pairs**2).sum())

@@ -1,9 +1,6 @@
-"""How whole a compression is, given its sentence: grades of syntax and of semantics as a labelling task (NDD, appendix
-F; NDD-36).
+"""Grades of a compression's syntax and semantics as a labelling task (NDD, appendix F; NDD-36).
 
-Raters see a sentence and what is left of it, and grade both from 0 to 5. The paper has one list of criteria for both;
-here each has its own, in our words. Nothing that raters see names the system: a task is of a sentence and a
-compression, and systems that leave the same words share it. A separate key has the systems.
+Tasks do not name systems: those that leave the same words share a task, and a separate key has them.
 """
 
 import itertools

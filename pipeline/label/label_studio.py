@@ -1,12 +1,7 @@
 """Label Studio's formats: its labelling form, its tasks, its JSON export. `studio_client` does the network calls.
 
-Found by trying version 1.23.2: `maximum_annotations` makes the stream give a task to that many raters, but nothing
-stops one of them from answering twice, so the later answer stands. An empty answer takes a place, too: its task then
-waits for a rater, but the stream gives it to no one (`Export.full_tasks`). An alias takes the place of a choice's value
-in results, so the form shows the readable name. Offsets of a region count characters as Python does, but older editors
-counted UTF-16 units (label-studio issue 1347), so a span is compared with the words it marks. Marks of a text are all
-of one `Labels`, as editors of two kept both their labels selected. A part of the form that waits for an answer is
-hidden by the editor alone: the text is on the page, and the answer can be changed afterwards.
+Found by trying version 1.23.2: a rater can answer twice, and the later answer stands; an empty answer takes a place
+(`Export.full_tasks`); older editors count offsets in UTF-16 units, so a span is compared with the words it marks.
 """
 
 import hashlib
@@ -93,7 +88,7 @@ def _show(part: ET.Element, name: str, form: Form, lang: str) -> None:
     """Add a text of the task to the form, with the marks for spans if they refer to it."""
     ET.SubElement(part, "Header", value={**form.headers, **_HEADERS}[name][lang == "en"])
     if name == form.marked and form.spans:
-        marks = ET.SubElement(part, "Labels", name=_get_marks_name(form), toName=name, choice="single")
+        marks = ET.SubElement(part, "Labels", name=next(iter(form.spans)), toName=name, choice="single")
         for span, names in form.spans.items():
             ET.SubElement(marks, "Label", value=names[lang == "en"], alias=span, maxUsages="1")
     # text, not a URL to fetch
@@ -114,10 +109,6 @@ def _ask(part: ET.Element, name: str, stage: int, lang: str, form: Form, *, is_r
 def _list_choices(name: str, stage: int, lang: str, form: Form) -> dict[str, str]:
     choices = {value: schema.get_value_name(name, value, lang, form) for value in form.fields[name].values}
     return choices | ({verdict: names[lang == "en"] for verdict, names in _VERDICTS.items()} if stage == 2 else {})
-
-
-def _get_marks_name(form: Form) -> str:
-    return next(iter(form.spans), "")
 
 
 def build_tasks(rows: Iterable[Mapping[str, Any]], lang: str = "zh", form: Form = CSD) -> list[dict[str, Any]]:
@@ -201,7 +192,9 @@ def _parse_answers(task: Mapping[str, Any], skipped: list[_Skip], name: str) -> 
         try:
             label |= {column: label_files.parse_number(column, data.get(column)) for column in ("round", "stage")}
             label["labelled_at"] = label_files.parse_utc(annotation.get("updated_at") or annotation.get("created_at"))
-            label["rater_id"] = _make_rater_id(user)
+            if not (user_id := _get_user_id(user)) or not str(user_id).isdigit():
+                raise BadInput("completed_by: found a user without an id, expected an id")
+            label["rater_id"] = f"ls-{user_id}"
         except BadInput as why:
             raise BadInput(f"{name}, task {task_id}, annotation {id_}: {why}") from why
         answers.append(_Answer(label, id_, data.get("fields") or [], result))
@@ -224,18 +217,11 @@ def _get_user_id(user: Any) -> Any:
     return user.get("id") if isinstance(user, Mapping) else user
 
 
-def _make_rater_id(user: Any) -> str:
-    number = _get_user_id(user)
-    if not number or not str(number).isdigit():
-        raise BadInput("completed_by: found a user without an id, expected an id")
-    return f"ls-{number}"
-
-
 def _parse_labels(answer: _Answer, text: str, skipped: list[_Skip], form: Form) -> list[tuple[str, dict[str, Any]]]:
     rows, fields = [], set()
     for region in answer.result:
         field, value = region.get("from_name"), region.get("value") or {}
-        if field == _get_marks_name(form):
+        if field == next(iter(form.spans), ""):  # the name of the marks
             field = _find_span_name(value, form)
         label_value, reason = _parse_region(field, value, text, form)
         if field in form.spans and field in fields:
@@ -253,7 +239,7 @@ def _parse_labels(answer: _Answer, text: str, skipped: list[_Skip], form: Form) 
 def _find_span_name(value: Mapping[str, Any], form: Form) -> str:
     """Find the span of a region by its label; a form with one span needs none."""
     if len(form.spans) == 1:
-        return _get_marks_name(form)
+        return next(iter(form.spans))
     label = " and ".join(map(str, value.get("labels") or ["no label"]))
     return next((span for span, names in form.spans.items() if label in (span, *names)), label)
 

@@ -1,7 +1,6 @@
 """How good a comment is, given its article: five grades as a labelling task (commenting, section 3 and appendix A.1).
 
-Raters read title and content, then the comment, and give one grade (AAC-08). The criteria are the paper's in our words.
-A task is of one comment, real or generated: nothing that raters see tells where it came from (AAC-26).
+The criteria are the paper's in our words; nothing that raters see reveals where a comment came from (AAC-26).
 """
 
 from typing import NamedTuple

@@ -1,13 +1,6 @@
 """What raters are asked of a cloze item, and what their answers come to (ReCAM, section 3.6 and appendix A; REC-23).
 
-A rater picks an option from question and options alone, reads the passage, picks again, names a second choice or none,
-marks the part of the passage that supports the answer and the part that sums up what it says, and says how the answer
-relates to the first part and how hard it was. The paper asks about a part and copies it in turn; here the questions
-come first and the parts last, as tools keep marks beside their text.
-
-An answer is a letter, the place of the option: it is the same for every item, no spreadsheet makes a number of it, and
-a hostile option is never part of a form. The question with its lettered options is the `text` of a task, the passage
-its `context`.
+A rater answers before and after reading the passage. An answer is a letter, the place of the option.
 """
 
 import polars as pl

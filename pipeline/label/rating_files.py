@@ -1,7 +1,6 @@
 """Ratings from any file: long, a sheet of each rater, or a column for each rater; own columns and own values.
 
-The layout shows in the columns. With rater_id and value a row is a label. With rater_id alone it is a task and rater,
-with a column for each field. Without rater_id it is a task (and field), with a column for each rater.
+The columns show the layout: with rater_id and value a row is a label, with rater_id alone a task and rater.
 """
 
 import math

@@ -1,9 +1,6 @@
 """What raters say of a comment: eight kinds of information, each with a closed set of values (CSD, section 3.2).
 
-A label is one value for one field (CSD-14), always text: in most fields a tag, `1` for contains, `-1` for does not, `0`
-for unsure (CSD-10); for sentiment these are positive, negative and neutral; emotion is one of Plutchik's eight or
-`None` (CSD-11). Notes say where the hidden meaning lies (CSD-04) and what it is (CSD-03). The paper calls subtext class
-0 in one place and 1 in another; here it is `1` throughout (CSD-13, errata E7).
+A label is one text for one field (CSD-14); subtext is `1` for contains throughout (CSD-10, 11 and 13, errata E7).
 """
 
 import hashlib

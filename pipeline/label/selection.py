@@ -1,7 +1,6 @@
 """Which comments are given to raters (CSD, sections 3.1 and 3.2; CSD-05 to CSD-07).
 
-The paper kept 8,843 of some 70,000 comments "after removing useless data" without saying how: here rules are
-parameters.
+The paper kept 8,843 of some 70,000 comments without saying how: here rules are parameters.
 """
 
 from collections.abc import Sequence

@@ -1,12 +1,10 @@
 """Simulated raters, for demonstrations and tests of the process; every row is marked as simulated.
 
-Each task has a hidden truth, drawn with skewed ratios as in the paper's figure 1; raters give it with a set
-probability. Every draw is a hash of task and rater: no order of rows and no other task changes it. Labels are rows of
-the contract Labels without project, sorted; their labelled_at is null.
+Every draw is a hash of task and rater: no order of rows and no other task changes it.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -43,12 +41,7 @@ _Draws = npt.NDArray[np.float64]
 _Values = dict[str, npt.NDArray[np.str_]]
 
 
-def draw_truth(task_ids: pl.Series) -> pl.DataFrame:
-    """Draw the hidden truth: task_id, field, value, a row for each task and field."""
-    return _unpivot_values(task_ids, _draw_true_values(task_ids, "truth")).sort("task_id", "field")
-
-
-def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None, accuracy: float = 0.9) -> pl.DataFrame:
+def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None) -> pl.DataFrame:
     """Draw the labels of three simulated raters, stage 1; raters who see a subtext sometimes leave notes.
 
     `fields` (task_id, field) are to be labelled again in round 2; without it all fields are labelled in round 1.
@@ -61,7 +54,7 @@ def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None, accuracy: flo
     parts = []
     for rater in RATER_IDS:
         draws = _draw_numbers(task_ids, 2 * len(FIELDS) + 4, rater, str(in_round))
-        values = _unpivot_values(task_ids, _distort_values(true_values, draws, accuracy))
+        values = _unpivot_values(task_ids, _distort_values(true_values, draws, 0.9))
         if fields is not None:
             values = values.join(fields, on=["task_id", "field"], how="semi")
         rater_id = pl.lit(rater).alias("rater_id")
@@ -69,23 +62,20 @@ def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None, accuracy: flo
     return _format_labels(pl.concat(parts), in_round)
 
 
-def adjudicate(
-    waiting: pl.DataFrame, accuracy: float = 0.95, again_share: float = 0.1, delete_share: float = 0.05
-) -> pl.DataFrame:
+def adjudicate(waiting: pl.DataFrame) -> pl.DataFrame:
     """Draw the answers of a simulated adjudicator, stage 2, to all fields that wait for one.
 
-    Fields that wait are rows of `stages.list_to_adjudicate`. Shares of the answers ask to label a field again or delete
-    it; the others are values, each the truth with the probability `accuracy`, or `again` where all three differ.
+    Fields that wait are rows of `stages.list_to_adjudicate`. A tenth of the answers asks to label a field again, and
+    half as many to delete it; of the other values 95 % are the truth. Where all three differ it is `again`.
     """
     parts = []
     for in_round in (1, 2):
         part = waiting.filter(round=in_round)
         task_ids = part["task_id"].unique()
         draws = _draw_numbers(task_ids, 3 * len(FIELDS), ADJUDICATOR_ID, str(in_round))
-        values = _distort_values(_draw_true_values(task_ids, "truth"), draws, accuracy)
+        values = _distort_values(_draw_true_values(task_ids, "truth"), draws, 0.95)
         for name, way in zip(FIELDS, draws[:, 2 * len(FIELDS) :].T, strict=True):
-            conditions = [way < again_share, way < again_share + delete_share]
-            values[name] = np.select(conditions, [AGAIN, DELETE], values[name])
+            values[name] = np.select([way < 0.1, way < 0.15], [AGAIN, DELETE], values[name])
         rows = _unpivot_values(task_ids, values).join(part, on=["task_id", "field"], how="inner")
         has_three_values = (pl.col("a") != pl.col("b")) & (pl.col("b") != pl.col("c")) & (pl.col("a") != pl.col("c"))
         is_void = has_three_values & ~pl.col("value").is_in(VERDICTS)
@@ -94,45 +84,36 @@ def adjudicate(
     return pl.concat(parts).sort("task_id", "round", maintain_order=True)
 
 
-def draw_flaws(task_ids: pl.Series) -> pl.DataFrame:
-    """Draw the hidden flaws of the cloze items of `answer`: task_id, flaw (unanswerable, ambiguous or null)."""
-    draw = pl.lit(pl.Series(_draw_numbers(task_ids, 2, "flaw")[:, 0]))
-    flaw = pl.when(draw < 0.1).then(pl.lit("unanswerable")).when(draw < 0.2).then(pl.lit("ambiguous"))
-    return task_ids.to_frame("task_id").with_columns(flaw=flaw)
-
-
-def answer(tasks: pl.DataFrame, items: pl.DataFrame, readers: Mapping[str, float] = READERS) -> pl.DataFrame:
+def answer(tasks: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Draw the answers of simulated raters to `questionnaire.FORM`.
 
     A tenth of the items is unanswerable: raters guess. A tenth is ambiguous: another option is as right, and raters who
     know one of the two mostly name the other as second choice. Before reading a third is right; most right answers are
-    called easy; sometimes a span is missing. `readers` has the probability of being right after reading.
+    called easy; sometimes a span is missing.
     """
-    task_ids = tasks["task_id"]
-    rival = _pick_other_option("right", pl.lit(pl.Series(_draw_numbers(task_ids, 2, "flaw")[:, 1])))
+    flaw_draw, rival_draw = (pl.lit(pl.Series(draws)) for draws in _draw_numbers(tasks["task_id"], 2, "flaw").T)
+    flaw = pl.when(flaw_draw < 0.1).then(pl.lit("unanswerable")).when(flaw_draw < 0.2).then(pl.lit("ambiguous"))
     with_truth = (
         tasks.select("task_id", "item_id", length=pl.col("context").str.len_chars().cast(pl.Int64))
         .join(items.select("item_id", right="label"), on="item_id", maintain_order="left")
-        .with_columns(draw_flaws(task_ids)["flaw"])
-        .with_columns(rival=rival)
+        .with_columns(flaw=flaw, rival=_pick_other_option("right", rival_draw))
     )
-    parts = [_draw_answers(with_truth, rater, share) for rater, share in readers.items()]
-    return _format_labels(pl.concat([pl.DataFrame(schema=_LONG), *parts]), form=questionnaire.FORM)
+    parts = [_draw_answers(with_truth, rater, share) for rater, share in READERS.items()]
+    return _format_labels(pl.concat(parts), form=questionnaire.FORM)
 
 
 def grade(
     tasks: pl.DataFrame,
     raters: Sequence[str] = GRADERS,
     assigned: pl.DataFrame | None = None,
-    accuracy: float = 0.8,
     truth: pl.DataFrame | None = None,
     form: Form = quality.FORM,
 ) -> pl.DataFrame:
     """Draw the grades of simulated raters by `quality.FORM`, or by another form whose fields are all grades.
 
-    `assigned` (task_id, rater_id) says who grades what; without, all grade all. A grade is the true one with the
-    probability `accuracy`, else one more or one less, and inwards from the ends. `truth` has the grade of each task and
-    field; by default it is drawn, with a mean of 3.6 of comments (AAC-10), and as of table 13 of compressions (NDD-36).
+    `assigned` (task_id, rater_id) says who grades what; without, all grade all. 80 % of the grades are the true one,
+    the others one more or one less, and inwards from the ends. `truth` has the grade of each task and field; by default
+    it is drawn, with a mean of 3.6 of comments (AAC-10), and as of table 13 of compressions (NDD-36).
     """
     if truth is None:
         true_values = _draw_true_values(tasks["task_id"], "grade", form)
@@ -145,7 +126,7 @@ def grade(
         draws = _draw_numbers(tasks["task_id"], 2 * len(form.fields), "grade", rater)
         for number, (field, grades) in enumerate(true_grades.items()):
             low, high = (int(form.fields[field].values[end]) for end in (0, -1))
-            offset = np.where(draws[:, 2 * number] < accuracy, 0, np.where(draws[:, 2 * number + 1] < 0.5, -1, 1))
+            offset = np.where(draws[:, 2 * number] < 0.8, 0, np.where(draws[:, 2 * number + 1] < 0.5, -1, 1))
             # an offset beyond the scale goes the other way
             is_beyond = (grades + offset < low) | (grades + offset > high)
             value = pl.Series(np.where(is_beyond, grades - offset, grades + offset), dtype=pl.Int64).cast(pl.String)

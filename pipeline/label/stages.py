@@ -1,9 +1,6 @@
 """The two-stage labelling process: three raters label a task, a fourth person decides where they differ (CSD-15).
 
-Where two of the three agree, the adjudicator's answer is a value, which stands, or `delete`, or `again`; where all
-three differ, it is `delete` or `again`. `again` has three people label the field once more in round 2. A field that is
-`again` in round 2, or has three different values there, is specious twice and deleted. So nothing stays open after two
-rounds that failed. Notes (span, plain, …) are carried along and never decided.
+A field that is `again` in round 2, or has three different values there, is specious twice and deleted.
 """
 
 from collections.abc import Sequence
@@ -176,11 +173,7 @@ def _find_reason(in_round: int) -> pl.Expr:
 
 
 def _pick_raters(rows: pl.DataFrame, fields: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Pick the labels of the first three raters who finished each task.
-
-    They are placed by when they finished, not by when they began: one who began early and finishes after the
-    adjudicator's answer takes no place of those whom the adjudicator saw.
-    """
+    """Pick the labels of the first three raters who finished each task."""
     labelled_at = pl.col("labelled_at")
     finished = (
         rows.filter(~_IS_NOTE)
@@ -199,10 +192,7 @@ def _pick_raters(rows: pl.DataFrame, fields: pl.DataFrame) -> tuple[pl.DataFrame
 def _pick_answers(
     rows: pl.DataFrame, raters: pl.DataFrame, patterns: pl.DataFrame, in_round: int, is_open: pl.Expr
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Pick the first answer by a person who did not label the task to each field with something to adjudicate.
-
-    `is_open` is whether an answer counts where there is nothing to adjudicate, too.
-    """
+    """Pick the first answer by a person who did not label the task to each field with something to adjudicate."""
     raters_of_task = raters.select(_PERSON).unique().with_columns(was_rater=pl.lit(value=True))
     rows = rows.join(raters_of_task, on=_PERSON, how="left")
     rows = rows.join(patterns.select(*_CELL, "pattern"), on=_CELL, how="left")

@@ -1,9 +1,6 @@
 """Giving tasks to a Label Studio server and getting its export; what is sent twice arrives once.
 
-A server has an address and a token of either kind: a personal access token, as every server gives them out, or a legacy
-token, where they are switched on. The token is in no message and no log. Nothing is tried again here: a fault that may
-pass is Retry, and the task that asked is run again. Each call first reads what the server has, so that it does not
-matter at which moment the call before was killed.
+Each call first reads what the server has. The token is in no message. A fault that may pass is Retry.
 """
 
 import hashlib
@@ -38,10 +35,7 @@ _COLUMNS = ",".join(("id", "data", *_BEGUN))  # a page of all columns takes eigh
 
 
 class _Token(httpx.Auth):
-    """A legacy token goes along as it is, a personal access token is exchanged for one that holds five minutes.
-
-    Where the exchange fails, its answer takes the place of the one that was asked for.
-    """
+    """A legacy token goes along as it is, a personal access token is exchanged for one that holds five minutes."""
 
     def __init__(self, token: str, address: str) -> None:
         self.secrets = [token]  # and what it was last exchanged for

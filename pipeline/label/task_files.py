@@ -99,7 +99,10 @@ def write_wide(
         if is_workbook:
             _write_xlsx(draft, sheet, guidelines)
         else:
-            _write_csv(draft, sheet)
+            with draft.open("w", encoding="utf-8-sig", newline="") as file:  # Excel takes csv without the mark for GBK
+                writer = csv.writer(file)
+                writer.writerow(sheet.columns)
+                writer.writerows([escape_formula(row.get(name, "")) for name in sheet.columns] for row in sheet.rows)
     return len(sheet.rows)
 
 
@@ -156,13 +159,6 @@ def format_labels(row: Mapping[str, Any], lang: str, form: Form = CSD) -> str:
             verdicts = f" → {' / '.join(VERDICTS)}" if is_open else ""
             lines.append(f"{name}: {' · '.join(values) or '—'}{verdicts}")
     return "\n".join(lines)
-
-
-def _write_csv(path: Path, sheet: _Sheet) -> None:
-    with path.open("w", encoding="utf-8-sig", newline="") as file:  # Excel takes csv without the mark for GBK
-        writer = csv.writer(file)
-        writer.writerow(sheet.columns)
-        writer.writerows([escape_formula(row.get(name, "")) for name in sheet.columns] for row in sheet.rows)
 
 
 def _write_xlsx(path: Path, sheet: _Sheet, guidelines: str) -> None:

@@ -1,8 +1,6 @@
 """What people are asked of graded groups and of choice questions (ImpScore, section 6.2 and appendix A.5; IMP-38).
 
-Ranking: a group's sentences stand under letters in random order, and each gets a place, 1 for the most explicit. Equal
-places are ties. Choice: a sentence and numbered options, of which one is chosen that means the same. Meaning: a group's
-sentences under letters, and equal numbers for those that mean the same.
+Sentences stand under letters in random order. Equal places are ties, equal numbers mean the same.
 """
 
 import string

@@ -1,9 +1,6 @@
 """A provider's batch API.
 
-A batch's requests are claimed before anything leaves, and its row in the ledger goes through preparing, creating,
-submitted and collected. Creating a batch is never retried blindly: where the reply is lost, by a kill too, the
-provider's list of batches is searched for our id in `metadata`. Answers go into the same ledger as live ones, by
-`custom_id`, which is the request's key; what a batch did not answer may be sent again.
+A lost reply makes no second batch: the provider's list is searched for our id. Answers go into the one ledger.
 """
 
 import json
@@ -87,10 +84,7 @@ class Provider:
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        """Open the client; finish what processes that have ended left between claiming and submitting.
-
-        The SDK's errors become ours, without the key.
-        """
+        """Open the client; finish what processes that have ended left between claiming and submitting."""
         import openai
 
         with connection.open_client(self.endpoint, self.timeout, self.max_retries) as self.client:

@@ -1,8 +1,6 @@
 """Cassettes: answers of a language model in a file, replayed instead of sending requests.
 
-A line is {"source", "model", "prompt", "input", "response"}. The cassette shipped with the sample was written for
-Undertone and not recorded from a service: its model is named `undertone-sample`, and nothing trained on it may be
-released as a result.
+The cassette of the sample was written for Undertone and not recorded: nothing trained on it is a result.
 """
 
 import re

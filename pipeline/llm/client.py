@@ -1,9 +1,6 @@
 """Send requests to a language model; each answer is paid for once, and a run never costs more than its limit.
 
-Requests come in as a stream, at most `concurrency` are in flight, and what comes back is committed to the ledger before
-anything is sent in its place. Before a request is sent, the most that it can cost is set aside, in the transaction that
-claims it; so what a run spends stays below its limit with any number of processes and tries. The address and the key
-are no part of what identifies an answer.
+The most that a request can cost is set aside in the transaction that claims it; an answer is committed at once.
 """
 
 import time
@@ -141,14 +138,12 @@ class _Run:
         most = self.concurrency if self.has_answered else min(self.concurrency, limits.FIRST_MALFORMED)
         has_room = True
         while has_room and (free := most - len(self.in_flight)) > 0:
-            requests = dict(islice(iter(self._next, None), free))
+            following = iter(lambda: self.todo.popleft() if self.todo else next(self.source, None), None)
+            requests = dict(islice(following, free))
             has_room = bool(requests) and self._claim(requests)
         if not (self.in_flight or self.todo):
             self.todo, self.waiting = self.waiting, self.todo
         return bool(self.in_flight or self.todo)
-
-    def _next(self) -> tuple[str, Request] | None:
-        return self.todo.popleft() if self.todo else next(self.source, None)
 
     def _claim(self, requests: dict[str, Request]) -> bool:
         claims = ledger.claim(self.engine, requests, self.budget, self.owner, self.lease)

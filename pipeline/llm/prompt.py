@@ -1,8 +1,6 @@
 """Prompts: texts in files, one a task and language, each with a version that is stored with its answers.
 
-They are in our own words, not the papers' (IMP-16); those in Chinese are an extension, since ImpScore is English only
-(X-07). To reproduce a paper, write its exact wording into a folder of your own: into files of the same names, or of the
-names of the sources that are asked about, as ImpScore has a prompt for each of eight sources.
+They are in our own words (IMP-16), the Chinese ones an extension (X-07); a folder of your own goes before them.
 """
 
 import hashlib

@@ -49,19 +49,6 @@ def test_mediacrawler_weibo(tmp_path: Path) -> None:
     assert batch.page.comments == [root_comment, answer]
 
 
-@pytest.mark.parametrize(
-    ("source", "thread", "time"), [("bilibili", "video_id", "create_time"), ("zhihu", "content_id", "publish_time")]
-)
-def test_mediacrawler_other_sites(source: str, thread: str, time: str, tmp_path: Path) -> None:
-    """Bilibili and Zhihu exports are told apart by their columns; parent 0 is none."""
-    row = {"comment_id": "1", "parent_comment_id": "0", "content": "好", "like_count": 3, "sub_comment_count": 0}
-    row |= {thread: "9", time: 1700000000, "creator_hash": "f"}
-    batch = one(write_rows(tmp_path / "a.jsonl", row))
-    (comment,) = batch.page.comments
-    assert (batch.source, comment.thread_id, comment.parent_id, comment.root_id) == (source, "9", None, None)
-    assert (comment.like_count, comment.created_at) == (3, AT)
-
-
 def test_mediacrawler_database(tmp_path: Path) -> None:
     """A SQLite export brings posts and comments of one source, SQLite's own tables aside."""
     with closing(sqlite3.connect(tmp_path / "a.db")) as con, con:
@@ -121,12 +108,8 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
 
 def test_a_field_of_the_archive_by_another_name(tmp_path: Path) -> None:
     """A field of nested comments that is not read is named; a mapping of it alone leaves the layout as it is."""
-    row = {
-        "title": "门禁",
-        "content": "刷脸。",
-        "category": "society",
-        "comments": [{"text": "好", "time": AT.isoformat()}],
-    }
+    comments = [{"text": "好", "time": AT.isoformat()}]
+    row = {"title": "门禁", "content": "刷脸。", "category": "society", "comments": comments}
     path = write_rows(tmp_path / "a.jsonl", row)
     left_out.clear()
     (batch,) = read(path, None, {}, None)
@@ -176,13 +159,6 @@ def test_a_plain_table_in_any_format(tmp_path: Path) -> None:
         assert (comment.text, comment.context) == ("好", "文")
         assert comment.thread_id.startswith(f"2 My File.{ending}")
         assert (comment.like_count, comment.created_at) == (3, AT)
-
-
-def test_gb18030(tmp_path: Path) -> None:
-    """A file in another encoding is read when it is said."""
-    (tmp_path / "a.csv").write_text("text\n门：请微笑\n", encoding="gb18030")
-    (batch,) = read(tmp_path / "a.csv", None, {}, KEY, encoding="gb18030")
-    assert [c.text for c in batch.page.comments] == ["门：请微笑"]
 
 
 @pytest.mark.parametrize("written", [

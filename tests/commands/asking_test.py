@@ -14,7 +14,6 @@ from tests.commands.conftest import Run
 from tests.support.servers.llm_server import Server
 
 TEXTS = ["Nice hat.", "Is it five already?", "Some of us get up early."]
-HTML = b"<html>no model here</html>"
 
 
 @pytest.fixture
@@ -61,24 +60,20 @@ def test_a_part_is_answered(run: Run, server: Server, words: list[Any]) -> None:
     assert "without one: 1 rejected: Error code: 400" in message
 
 
-def test_nothing_is_answered(run: Run, server: Server, words: list[Any]) -> None:
-    """Nothing answered: exit code 3, and nothing is written."""
-    refuse(server, 3)
-    run(*words).check(3, "0 of 3 requests have an answer")
+@pytest.mark.parametrize(("count", "page", "options", "message"), [
+    (3, b"", [], "0 of 3 requests have an answer"),
+    (0, b"", ["--cache-only"], "3 not in the ledger, and nothing may be asked"),
+    (0, b"<html>no model here</html>", [], "a page of HTML or XML, no JSON: <html>no model here</html>"),
+])  # fmt: skip
+def test_nothing_is_answered(
+    run: Run, server: Server, words: list[Any], count: int, page: bytes, options: list[str], message: str
+) -> None:
+    """Nothing answered, by all refused, an empty ledger, or a page of HTML: exit code 3, and nothing is written."""
+    refuse(server, count)
+    server.page = page or server.page
+    run(*words, *options).check(3, message)
+    assert (server.sent.total() == 0) == ("--cache-only" in options)
     assert not [arg for arg in words if isinstance(arg, Path) and arg.name == "out.jsonl" and arg.exists()]
-
-
-def test_an_empty_ledger(run: Run, server: Server, words: list[Any]) -> None:
-    """`--cache-only` with nothing in the ledger: exit code 3, and why; nothing is sent."""
-    result = run(*words, "--cache-only")
-    assert (result.code, server.sent.total()) == (3, 0)
-    assert "3 not in the ledger, and nothing may be asked" in " ".join(result.err.split())
-
-
-def test_a_wrong_address(run: Run, server: Server, words: list[Any]) -> None:
-    """A page of HTML: exit code 3, with how it begins."""
-    server.page = HTML
-    run(*words).check(3, "a page of HTML or XML, no JSON: <html>no model here</html>")
 
 
 @pytest.mark.parametrize("words", ["pairs ask"], indirect=True)

@@ -53,35 +53,27 @@ print(*sys.modules)
 """
 
 
-def imports(*words: str) -> tuple[set[str], list[str]]:
-    """The modules that a fresh process of a command imports, and the lines it prints."""
+NO_FRAMES = {"torch", "polars", "numpy", "pyarrow", "pyiceberg", "sqlalchemy", "duckdb", "airflow"}
+NO_ENGINE = {"torch", "duckdb", "sqlglot", "airflow", "transformers", "matplotlib"}
+NO_TABLES = {"transformers", "sentence_transformers", "pyiceberg", "sqlalchemy", "duckdb"}
+
+
+@pytest.mark.parametrize(("words", "absent"), [
+    (["--help"], NO_FRAMES), (["--version"], NO_FRAMES), (["tables"], NO_ENGINE),
+    (["score", "implicitness", "lines.txt"], NO_TABLES),
+])  # fmt: skip
+def test_a_command_imports_what_it_needs(
+    request: pytest.FixtureRequest, tmp_path: Path, words: list[str], absent: set[str]
+) -> None:
+    """Help comes without frames, tables without DuckDB, scores of the shipped model without transformers."""
+    if words == ["tables"]:
+        request.getfixturevalue("tables")
+    write_file(tmp_path / "lines.txt", "How kind of you to come.\n他说得真好，就是没人信。\n")
     run = [sys.executable, "-c", IMPORTED, *words]
-    *lines, modules = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
-    return set(modules.split()), lines
-
-
-@pytest.mark.parametrize("word", ["--help", "--version"])
-def test_help_and_version_import_nothing_heavy(word: str) -> None:
-    """The list of commands and the version come without frames, tables or torch."""
-    modules, lines = imports(word)
+    printed = subprocess.run(run, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    *lines, modules = printed.splitlines()
     assert lines
-    assert not modules & {"torch", "polars", "numpy", "pyarrow", "pyiceberg", "sqlalchemy", "duckdb", "airflow"}
-
-
-@pytest.mark.usefixtures("tables")
-def test_tables_import_no_engine() -> None:
-    """Counting the rows of the tables needs neither DuckDB nor torch."""
-    modules, lines = imports("tables")
-    assert lines
-    assert not modules & {"torch", "duckdb", "sqlglot", "airflow", "transformers", "matplotlib"}
-
-
-def test_scoring_imports_no_transformers(tmp_path: Path) -> None:
-    """The shipped model scores texts in both languages with torch alone."""
-    lines = write_file(tmp_path / "lines.txt", "How kind of you to come.\n他说得真好，就是没人信。\n")
-    modules, printed = imports("score", "implicitness", lines)
-    assert len(printed) == 3
-    assert not modules & {"transformers", "sentence_transformers", "pyiceberg", "sqlalchemy", "duckdb"}
+    assert not {*modules.split()} & absent
 
 
 def test_sample_to_report_without_airflow(run: Run, home: Path, tiny_encoder: Path, tmp_path: Path) -> None:
@@ -137,18 +129,6 @@ def test_text_columns_and_blanks(run: Run, tables: Path, tmp_path: Path) -> None
     lines = run("score", "implicitness", file, "-c", "body").check().out.splitlines()
     assert [line.split(",")[2] != "" for line in lines[1:]] == [True, False, True]
     assert [(row.reason, row.row_count) for row in left_out.list_rows()] == [("no_text", 1)]
-
-
-def test_importing_twice_and_two_files(run: Run, tables: Path, tmp_path: Path) -> None:
-    """Importing a file again replaces its rows; a second file of the day adds its own."""
-    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
-    one.write_text("body,likes\nfirst,1\nsecond,2\n", encoding="utf-8")
-    other.write_text("body,likes\nthird,3\n", encoding="utf-8")
-    mapping = ("--map", "text=body,like_count=likes", "--source", "forum", "--day", DAY)
-    for file, total in ((one, 2), (one, 2), (other, 3), (one, 3)):
-        counts = json.loads(run("import", str(file), *mapping, "--json").check().out.splitlines()[0])
-        assert (counts["source"], counts["read"]) == ("forum", 1 if file == other else 2)
-        assert json.loads(run("query", "select count(*) as n from comments", "--json").check().out)["n"] == total
 
 
 def test_doctor_names_what_is_missing(run: Run) -> None:

@@ -132,23 +132,15 @@ def test_segments_of_files_are_correlated(run: Run, tmp_path: Path) -> None:
         assert run("commenting", "overlap", *files, *words).code == 2
 
 
-def test_correlations_of_a_file(run: Run, tmp_path: Path) -> None:
-    """A table with a column of grades gives a row a metric; without the column it is refused."""
-    path = tmp_path / "scores.csv"
-    lines = "\n".join(f"{n % 5},{n},{n // 3}" for n in range(30))
-    path.write_text(f"human,meteor,article\n{lines}\n", encoding="utf-8")
-    assert "meteor" in run("commenting", "correlate", path, "--grade", "human", "--group", "article").out
-    assert run("commenting", "correlate", path).code == 2
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [(["1,0.1", "2,0.3"], "no correlations: they need at least three rows"), (["1,2", "2,4", "4,3"], "no intervals")],
 )
 def test_missing_correlations_are_explained(run: Run, tmp_path: Path, rows: list[str], message: str) -> None:
-    """Too few rows give no correlation, and too few articles no interval."""
-    path = write_file(tmp_path / "scores.csv", "grade,meteor\n" + "\n".join(rows))
-    assert message in run("commenting", "correlate", path).err
+    """Too few rows give no correlation, too few articles no interval; a column of grades that is absent is refused."""
+    path = write_file(tmp_path / "scores.csv", "human,meteor\n" + "\n".join(rows))
+    assert message in run("commenting", "correlate", path, "--grade", "human").err
+    assert run("commenting", "correlate", path).code == 2
 
 
 def test_a_scorer_of_a_file(run: Run, tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """The core installation: without Airflow and without torch, and what says so."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -55,12 +53,6 @@ def test_what_needs_torch_names_its_extra(without_extras: Path, tmp_path: Path, 
     done = run([texts if word.endswith(".txt") else word for word in words])
     assert done.returncode == 4
     assert done.stderr.splitlines()[-1] == "undertone: torch is not installed: pip install 'undertone[train]'"
-
-
-def test_library_needs_no_extra(without_extras: Path) -> None:
-    """`import pipeline` and its modules for frames, tables and metrics import neither."""
-    code = "import pipeline, pipeline.warehouse, pipeline.metrics.overlap, pipeline.collect, pipeline.label"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_airflow_that_is_absent_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

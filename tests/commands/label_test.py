@@ -139,15 +139,19 @@ def test_agreement_of_any_file(run: Run, home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "code", "message"),
     [
-        (("--day", "2026-01-01"), f"no comments of 2026-01-01; days with comments, the newest first: {DAY}"),
-        (("--day", DAY, "--lang", "en"), "fits the rules, which dropped: language 2"),
+        (("--day", "2026-01-01"), 4, f"no comments of 2026-01-01; days with comments, the newest first: {DAY}"),
+        (("--day", DAY, "--lang", "en"), 4, "fits the rules, which dropped: language 2"),
+        (("--day", DAY, "--rater", "../anna"), 2, "letters, digits"),
     ],
 )
-def test_a_day_that_gives_nothing(run: Run, comments: None, words: tuple[str, ...], message: str) -> None:
-    """The message has the days there are, or how many comments each rule dropped."""
-    run("label", "export", *words).check(4, message)
+def test_what_is_not_exported(
+    run: Run, comments: None, tmp_path: Path, words: tuple[str, ...], code: int, message: str
+) -> None:
+    """The message has the days there are, the comments that each rule dropped, or a name that leads out of a folder."""
+    run("label", "export", *words, "-o", tmp_path / "o").check(code, message)
+    assert not (tmp_path / "o").exists()
 
 
 @pytest.mark.parametrize(
@@ -164,12 +168,6 @@ def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], code: i
     """What cannot be done says why, by its exit code too, and writes nothing."""
     run("label", *words).check(code, message)
     assert all(warehouse.get_snapshot_id(name) is None for name in ("label_tasks", "labels", "annotations"))
-
-
-def test_a_raters_name_names_a_file(run: Run, comments: None, tmp_path: Path) -> None:
-    """A name that would lead out of the folder is refused before anything is written."""
-    run("label", "export", "--day", DAY, "-o", tmp_path / "o", "--rater", "../anna").check(2, "letters, digits")
-    assert not (tmp_path / "o").exists()
 
 
 def test_guidelines(run: Run, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import io
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,21 +17,16 @@ from pipeline.tasks.calibration import calibrate
 from pipeline.tasks.impscore import references, scoring, selftest
 from pipeline.tasks.impscore.in_force import SHIPPED
 from tests.commands.conftest import Run, write_file
+from tests.support.rows.row_files import write_rows
 
 SENTENCES = [["close the door", "it is cold in here", "brr"], ["i want to go home", "it is late", "what time is it"]]
-
-
-def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """Write JSON Lines."""
-    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    return path
 
 
 @pytest.fixture
 def groups(tmp_path: Path) -> Path:
     """Write two graded groups."""
     rows = [{"group": f"g{number}", "sentences": sentences} for number, sentences in enumerate(SENTENCES)]
-    return write_lines(tmp_path / "groups.jsonl", rows)
+    return write_rows(tmp_path / "groups.jsonl", *rows)
 
 
 def test_rank_of_a_file(run: Run, groups: Path, model_dir: Path) -> None:
@@ -55,7 +49,7 @@ def test_choose(run: Run, model_dir: Path, tmp_path: Path) -> None:
         {"reference": "go home", "options": ["go home", "nice hat", "cold soup"], "answer": 0},
         {"reference": "nice hat", "options": ["nice hat", "cold soup"], "answer": 1},
     ]
-    questions, out = write_lines(tmp_path / "questions.jsonl", rows), tmp_path / "a.jsonl"
+    questions, out = write_rows(tmp_path / "questions.jsonl", *rows), tmp_path / "a.jsonl"
     accuracy = run("groups", "choose", "--questions", questions, "--model", model_dir, "--json", "--out", out).json
     assert accuracy["accuracy"] == pytest.approx(2 / 3, abs=1e-6)
     assert accuracy["question_count"] == 3
@@ -74,12 +68,11 @@ def test_the_shipped_model_on_shipped_groups(run: Run) -> None:
     assert accuracy["accuracy"] > accuracy["rows"][1]["accuracy"]
 
 
-@pytest.mark.parametrize("has_model", [True, False], ids=["of a folder", "shipped"])
-def test_distance(run: Run, model_dir: Path, tmp_path: Path, has_model: bool) -> None:
+def test_distance(run: Run, tmp_path: Path) -> None:
     """`distance --pairs F` adds a column: 0 for equal texts, empty where there is none; as csv, JSON or into a file."""
     path, out = tmp_path / "pairs.csv", tmp_path / "out.parquet"
     path.write_text("id,implicit,explicit\n1,brr,it is cold\n2,brr,brr\n3,brr,\n", encoding="utf-8")
-    command = ("pairs", "distance", "--pairs", path, *(("--model", model_dir) if has_model else ()))
+    command = ("pairs", "distance", "--pairs", path)
     rows = list(csv.DictReader(io.StringIO(run(*command).out)))
     assert [row["id"] for row in rows] == ["1", "2", "3"]
     values = [row["pragmatic_distance"] for row in rows]
@@ -99,46 +92,23 @@ def test_distance_of_other_columns(run: Run, model_dir: Path, tmp_path: Path) ->
     run(*command, "a,d").check(2, "mine.csv: expected two text columns; there are a, b, c")
 
 
-def test_score_by_a_model_of_a_folder(run: Run, model_dir: Path, tmp_path: Path) -> None:
-    """`score implicitness --model DIR` scores each text; the signature names that model, otherwise the shipped one."""
-    path = write_file(tmp_path / "lines.txt", "close the door\nbrr\n")
-    signatures = []
-    for options in (("--model", model_dir), ()):
-        lines = run("score", "implicitness", path, "--json", *options).out.splitlines()
-        rows = [json.loads(line) for line in lines]
-        assert all(0 <= row["implicitness"] <= 2 for row in rows)
-        signatures.append(rows[0]["signature"])
-    assert signatures[0] != signatures[1]
-    assert "encoder:embedded@" in signatures[1]
-
-
 @pytest.mark.parametrize(
-    ("command", "option", "content", "message"),
+    ("words", "content", "message"),
     [
-        (
-            "rank",
-            "--groups",
-            '{"group": "a", "sentences": ["b", "c"]}\n{"group": "b"}\n',
-            ", line 2: field 'sentences'",
-        ),
-        ("rank", "--groups", "{\n", ", line 1: broken JSON"),
-        ("choose", "--questions", '{"reference": "a", "options": ["b", "c"], "answer": 2}', ", line 1: field 'answer'"),
-        ("choose", "--questions", "", "the file holds no questions"),
-        ("rank", "--groups", None, ""),
+        ("rank --groups", '{"group": "a", "sentences": ["b", "c"]}\n{"group": "b"}\n', ", line 2: field 'sentences'"),
+        ("rank --groups", "{\n", ", line 1: broken JSON"),
+        ("choose --questions", '{"reference": "a", "options": ["b", "c"], "answer": 2}', ", line 1: field 'answer'"),
+        ("choose --questions", "", "the file holds no questions"),
+        ("rank --groups", None, ""),
     ],
 )
-def test_bad_files_are_named(
-    run: Run, tmp_path: Path, command: str, option: str, content: str | None, message: str
-) -> None:
+def test_bad_files_are_named(run: Run, tmp_path: Path, words: str, content: str | None, message: str) -> None:
     """A bad line or an absent file exits with 2, and file, line and field are named; nothing is printed as data."""
     path = tmp_path / "mine.jsonl"
     if content is not None:
         path.write_text(content, encoding="utf-8")
-    result = run("groups", command, option, path, "--json")
-    assert (result.code, result.out) == (2, "")
-    error = " ".join(result.err.split())
-    assert f"mine.jsonl{message if message.startswith(',') else ''}" in error
-    assert message in error
+    names = (f"mine.jsonl{message}",) if message.startswith(",") else ("mine.jsonl", message)
+    assert run("groups", *words.split(), path, "--json").check(2, *names).out == ""
 
 
 def test_people_rank_groups(run: Run, tables: Path, model_dir: Path, tmp_path: Path) -> None:
@@ -195,6 +165,7 @@ def test_scores_are_read_among_the_sample(run: Run, texts: Path, caplog: pytest.
     rows = run("score", "implicitness", texts, "--json").rows[: len(TEXTS)]
     assert list(rows[0]) == ["text", "implicitness", "percentile", "band", "signature"]
     assert [row["percentile"] is None for row in rows] == [False, False, True, False]
+    assert "encoder:embedded@" in rows[0]["signature"]
     reference = references.load_reference(None)
     assert reference
     for row, lang in zip(rows, ("en", "zh", "en", "en"), strict=True):

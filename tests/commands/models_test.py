@@ -11,53 +11,33 @@ from tests.commands.conftest import Run, write_file
 PAPER = ("--profile", "paper", "--epochs", 2)
 
 
-def test_a_file_becomes_a_model(run: Run, home: Path, tiny_encoder: Path, pairs_file: Path, tmp_path: Path) -> None:
-    """`train impscore --pairs F --out DIR` writes a model and prints its accuracies; no table is made for it."""
-    done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "model", *PAPER)
+def test_a_file_becomes_a_model(
+    run: Run, home: Path, tiny_encoder: Path, pairs_file: Path, model_dir: Path, tmp_path: Path
+) -> None:
+    """A model of a file, with any number of its recipe; --force replaces it, and --json prints one short object.
+
+    No table is made for it, and the same pairs give the same model.
+    """
+    words = ("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *PAPER)
+    numbers = ("features=8", "gamma_implicitness=0.7", "space=third")
+    done = run(*words, "--seed", 7, *(word for number in numbers for word in ("--set", number)))
     done.check(0, "updates (optimizer steps): any ")
-    assert done.out.splitlines()[-1] == str(tmp_path / "model")
+    assert done.out.splitlines()[-1] == str(tmp_path / "m")
     assert done.out.split()[:5] == ["split", "subset", "n", "implicit", "pragmatic"]
-    config = registry.read(tmp_path / "model").config
-    assert (config["profile"], config["heads"]["any"]["recipe"]["epochs"]) == ("paper", 2)
-    assert not (home / "catalog.db").exists()
-
-
-def test_training_as_json(run: Run, tiny_encoder: Path, pairs_file: Path, model_dir: Path, tmp_path: Path) -> None:
-    """With --json it is one short object of ids and numbers; the same pairs give the same model."""
-    done = run("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "model", *PAPER, "--json")
-    told = done.json
-    assert told["model"] == str(tmp_path / "model")
-    assert told["model_id"] == registry.read(model_dir).model_id
-    assert told["rows"][0]["implicit"] == told["accuracy"]
-    assert told["rows"][0]["by"] in ("length", "punctuation", "words", "source")
-    assert [row["epoch"] for row in told["epochs"]] == [1, 2]
-    assert 0 <= told["epochs"][0]["implicitness_accuracy, validation"] <= 1
-    assert len(done.out) < 3_000
-
-
-def test_numbers_of_the_recipe(run: Run, tiny_encoder: Path, pairs_file: Path, tmp_path: Path) -> None:
-    """--set changes any number of the recipe, --seed and --tune have options of their own."""
-    run(
-        "train",
-        "impscore",
-        "--pairs",
-        pairs_file,
-        "--out",
-        tmp_path / "m",
-        *PAPER,
-        "--seed",
-        7,
-        "--set",
-        "features=8",
-        "--set",
-        "gamma_implicitness=0.7",
-        "--set",
-        "space=third",
-    ).check()
     model = registry.read(tmp_path / "m")
     recipe = model.config["heads"]["any"]["recipe"]
-    assert (recipe["features"], recipe["gamma_implicitness"], recipe["space"], recipe["seed"]) == (8, 0.7, "third", 7)
+    assert (model.config["profile"], recipe["epochs"], recipe["seed"]) == ("paper", 2, 7)
+    assert (recipe["features"], recipe["gamma_implicitness"], recipe["space"]) == (8, 0.7, "third")
     assert model.tensors()["any.transform_semantic"].shape == (8, 8)
+    assert not (home / "catalog.db").exists()
+    done = run(*words, "--force", "--json")
+    facts = done.json
+    assert (facts["model"], facts["model_id"]) == (str(tmp_path / "m"), registry.read(model_dir).model_id)
+    assert facts["rows"][0]["implicit"] == facts["accuracy"]
+    assert facts["rows"][0]["by"] in ("length", "punctuation", "words", "source")
+    assert [row["epoch"] for row in facts["epochs"]] == [1, 2]
+    assert 0 <= facts["epochs"][0]["implicitness_accuracy, validation"] <= 1
+    assert len(done.out) < 3_000
 
 
 @pytest.mark.parametrize(
@@ -105,7 +85,7 @@ def test_bad_pairs_are_named(run: Run, home: Path, tiny_encoder: Path, tmp_path:
 def test_a_folder_that_is_no_model_is_not_overwritten(
     run: Run, tiny_encoder: Path, pairs_file: Path, tmp_path: Path
 ) -> None:
-    """--out on a folder with other things in it exits with 2 and leaves them; --force replaces a model."""
+    """--out on a folder with other things in it exits with 2 and leaves them."""
     thesis = tmp_path / "notes" / "thesis.txt"
     thesis.parent.mkdir()
     thesis.write_text("ten years of work")
@@ -113,10 +93,6 @@ def test_a_folder_that_is_no_model_is_not_overwritten(
         2, "exists and is not a model of Undertone; choose another folder"
     )
     assert [path.name for path in thesis.parent.iterdir()] == ["thesis.txt"]
-    for seed in (1, 2):
-        words = ("--pairs", pairs_file, "--out", tmp_path / "m", "--seed", seed, "--force")
-        run("train", "impscore", *words, *PAPER).check()
-    assert registry.read(tmp_path / "m").config["heads"]["any"]["recipe"]["seed"] == 2
 
 
 @pytest.mark.parametrize(

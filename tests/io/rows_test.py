@@ -80,12 +80,6 @@ def test_bad_files(name: str, content: bytes, why: str, tmp_path: Path) -> None:
         list(read_chunks(tmp_path / name))
 
 
-def test_no_file(tmp_path: Path) -> None:
-    """A file that is not there is named."""
-    with pytest.raises(BadInput, match=r"a\.csv: there is no such file"):
-        list(read_chunks(tmp_path / "a.csv"))
-
-
 FORMULAS = ["- Are you well?", "'=1+1", "''@you", "+ more", "it's plain", "-5", "'tis", ""]
 
 

@@ -31,7 +31,7 @@ def count_shared(rows: pl.DataFrame, raters: list[str]) -> list[int]:
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.integers(0, 60), st.integers(1, 7), st.data())
+@given(st.integers(0, 60), st.integers(1, 9), st.data())
 def test_tasks_are_dealt_evenly(count: int, rater_count: int, data: st.DataObject) -> None:
     """Each task has as many raters as asked for, all different, and raters differ by one task at most."""
     raters = [f"r{number}" for number in range(rater_count)]
@@ -41,16 +41,6 @@ def test_tasks_are_dealt_evenly(count: int, rater_count: int, data: st.DataObjec
     assert rows.group_by("task_id").len().sort("task_id").rows() == [(task, per_task) for task in build_ids(count)]
     assert np.ptp(count_tasks(rows, raters)) <= 1
     if per_task == 2:
-        assert np.ptp(count_shared(rows, raters)) <= 1
-
-
-@pytest.mark.parametrize("rater_count", [8, 9])
-def test_pairs_of_many_raters_are_even(rater_count: int) -> None:
-    """Of any number of tasks that is no whole round, too, no pair has two more than another."""
-    raters = [f"r{number}" for number in range(rater_count)]
-    for count in range(1, rater_count * (rater_count - 1) // 2):
-        rows = assign(build_ids(count), raters)
-        assert np.ptp(count_tasks(rows, raters)) <= 1
         assert np.ptp(count_shared(rows, raters)) <= 1
 
 

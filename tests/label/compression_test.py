@@ -198,18 +198,3 @@ def test_grades_come_back_to_systems() -> None:
     assert grades.schema == pl.Schema(compression.GRADED)
     assert grades["field"].to_list() == [*FIELDS] * 6
     assert dropped.is_empty()
-
-
-def test_what_does_not_count_has_a_reason() -> None:
-    """A task that is not there, the same twice, and what was said before the last."""
-    task, other = TASK_OF["a", "ppl"], "f" * 32
-    labels = build_grades(
-        (task, "amy", "syntax", 1, 0), (task, "amy", "syntax", 2, 5), (task, "bo", "syntax", 4, 1),
-        (task, "bo", "syntax", 4, 2), (other, "amy", "syntax", 5),
-    )  # fmt: skip
-    grades, dropped = collect_grades(labels, KEY)
-    assert grades.filter(task_id=task, field="syntax")["grades"].to_list() == [[2, 4]]
-    assert {*dropped.select("task_id", "rater_id", "reason").rows()} == {
-        (task, "amy", "superseded"), (task, "bo", "duplicate"), (other, "amy", "unknown_task")
-    }  # fmt: skip
-    assert grades["n"].sum() + dropped.height == labels.height

@@ -2,7 +2,6 @@
 
 import re
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import polars as pl
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
 from pipeline.errors import BadInput
-from pipeline.label import assignment, grading, label_studio, quality, schema, simulated, task_files
+from pipeline.label import grading, quality, schema, task_files
 from pipeline.label.quality import FORM, collect_grades, encode_grades, summarise
 from pipeline.metrics.labelling.agreement import measure
 from pipeline.papers.commenting import EXAMPLES, GRADES
@@ -97,21 +96,6 @@ def test_items_are_checked(change: dict[str, Any], message: str) -> None:
         quality.build_tasks(pl.DataFrame([items[0] | change, items[1]]))
 
 
-@pytest.mark.parametrize("lang", ["zh", "en"])
-def test_label_studio_asks_for_the_grade(lang: str) -> None:
-    """Article, comment and one required choice of five, shown by name and kept by grade; an answer comes back."""
-    root = ET.fromstring(label_studio.build_config(lang=lang, form=FORM))  # noqa: S314  # our own
-    assert [text.get("value") for text in root.iter("Text")] == ["$context", "$text"]
-    (choices,) = root.iter("Choices")
-    assert (choices.get("name"), choices.get("required")) == ("quality", "true")
-    assert tuple(choice.get("alias") for choice in choices) == quality.GRADES
-    (task, *_) = label_studio.build_tasks(task_files.build_rows(TASKS, form=FORM), lang, FORM)
-    result = {"id": "x", "from_name": "quality", "to_name": "text", "type": "choices", "value": {"choices": ["4"]}}
-    answer = {"id": 1, "completed_by": 11, "updated_at": "2026-11-20T08:00:00Z", "result": [result]}
-    export = label_studio.parse_export([{"id": 7, **task, "annotations": [answer]}], TASKS, form=FORM)
-    assert export.labels.select("task_id", "rater_id", "value").rows() == [(A, "ls-11", "4")]
-
-
 def test_an_items_grade_is_the_mean_of_two() -> None:
     """Mean, sd and the share of 5 by hand: 3 and 4 are 3.5, sd the root of a half; no grade is null, not 0."""
     grades, dropped = collect_grades(BY_HAND, TASKS)
@@ -173,21 +157,6 @@ def test_the_papers_examples() -> None:
         assert (len(grades), grades.count(5)) == (26, fives)
         assert sum(grades) / 26 == pytest.approx(mean)
         assert mean < GRADES.mean
-
-
-def test_from_assignment_to_kappa() -> None:
-    """Five simulated raters, two a comment: kappa of the codes is that of their grades, and rises with accuracy."""
-    items = pl.DataFrame({"item_id": [f"{n:03}" for n in range(400)], "title": "t", "content": "c", "text": "x"})
-    tasks = quality.build_tasks(items)
-    assigned = assignment.assign(tasks["task_id"], simulated.GRADERS)
-    kappas = {}
-    for accuracy in (0.5, 0.8, 1.0):
-        grades, dropped = collect_grades(simulated.grade(tasks, assigned=assigned, accuracy=accuracy), tasks)
-        assert dropped.is_empty()
-        assert set(grades["n"]) == {2}
-        kappas[accuracy] = measure("weighted_kappa_linear", encode_grades(grades))
-    assert kappas[0.5] < kappas[0.8] < kappas[1.0] == pytest.approx(1)
-    assert summarise(grades).mean == pytest.approx(GRADES.mean, abs=0.2)
 
 
 def test_codes_are_columns_of_raters() -> None:

@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples.recam import quality_control
-from pipeline.label import label_files, label_studio, questionnaire, schema, simulated, studio_client, task_files
+from pipeline.label import label_files, label_studio, questionnaire, schema, task_files
 from pipeline.label.questionnaire import FORM, LETTERS
 from pipeline.tables import Labels
-from tests.support.rows.labels import read_sheet, write_rows
-from tests.support.servers.studio import TOKEN, Studio
+from tests.support.rows.labels import read_sheet
+from tests.support.rows.row_files import write_rows
 
 FERRY = "😀 The ferry stayed in\n the harbour for a third day. It would sail once the wind had dropped, it said."
 PASSAGES = [FERRY, "=1+1 is what the <b>sign</b> said, and nobody knew why. $text {{x}}"]
@@ -133,7 +132,7 @@ def test_items_are_checked(items: list[dict[str, Any]], message: str) -> None:
 def test_labels_become_answers(tmp_path: Path) -> None:
     """Labels of a file are answers: letters are places of options, spans the words, none no second choice."""
     rows = [*build_whole(), *build_whole(SECOND, "bo", second="c", difficulty="Medium", span_1="0-4")]
-    labels = label_files.read(write_rows(tmp_path / "labels.csv", rows), TASKS, form=FORM)
+    labels = label_files.read(write_rows(tmp_path / "labels.csv", *rows), TASKS, form=FORM)
     Labels.validate(labels.with_columns(project=pl.lit("recam")))
     assert build_answers(labels) == [
         ("dev.jsonl:1", "amy", 1, 0, None, "The ferry", "ed in\n", "summarise", "easy"),
@@ -187,7 +186,7 @@ def test_a_wrong_label_is_named(tmp_path: Path, name: str, value: str, message: 
     wide = [{"task_id": FIRST, "rater_id": "bo", **dict.fromkeys(FORM.fields, ""), name: value}]
     for rows, number in (([*build_whole(), *build_rows(rater="bo", **{name: value})], 9), (wide, 2)):
         with pytest.raises(BadInput, match=rf"labels\.csv, row {number}: {message}"):
-            label_files.read(write_rows(path, rows), TASKS, form=FORM)
+            label_files.read(write_rows(path, *rows), TASKS, form=FORM)
 
 
 def test_a_span_is_of_its_own_passage() -> None:
@@ -231,7 +230,7 @@ def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
     ]  # fmt: skip
     assert label_files.read(path, TASKS, form=FORM).is_empty()
     first |= {**VALUES, "span_1": " stayed in the harbour", "span_2": "12-34"}
-    back = write_rows(tmp_path / f"back{ending}", [first, second | {"after": "e", "span_1": "=1+1"}])
+    back = write_rows(tmp_path / f"back{ending}", first, second | {"after": "e", "span_1": "=1+1"})
     assert build_answers(label_files.read(back, TASKS, form=FORM)) == [
         ("dev.jsonl:1", "amy", 1, 0, None, "stayed in\n the harbour", "stayed in\n the harbour", "summarise", "easy"),
         ("dev.jsonl:2", "amy", None, 4, None, "=1+1", None, None, None),
@@ -316,24 +315,6 @@ def test_a_mark_is_named_by_its_label() -> None:
         label_studio.parse_export(build_export(build_region("before", "F")), TASKS, name="e.json", form=FORM)
 
 
-def test_tasks_and_answers_pass_through_a_server(tmp_path: Path) -> None:
-    """Pushed twice tasks are there once; what raters say there is an answer here."""
-    rows, form = task_files.build_rows(TASKS, form=FORM), label_studio.build_config(lang="en", form=FORM)
-    tasks = label_studio.build_tasks(rows, "en", FORM)
-    with Studio() as server, studio_client.connect(server.url, TOKEN) as client:
-        project = studio_client.get_project(client, "recam quality", form)
-        assert [studio_client.push(client, project, tasks) for _ in range(2)] == [2, 0]
-        values = {**VALUES, "span_1": "2-11"}
-        server.annotate(FIRST, 11, {}, result=[build_region(name, value) for name, value in values.items()])
-        studio_client.export(client, project, tmp_path / "export.json")
-        with pytest.raises(BadInput, match="has another form"):  # a project made for comments is not taken for this one
-            studio_client.get_project(client, "recam quality", label_studio.build_config())
-    export = label_studio.read_export(tmp_path / "export.json")
-    assert build_answers(label_studio.parse_export(export, TASKS, form=FORM).labels) == [
-        ("dev.jsonl:1", "ls-11", 1, 0, None, "The ferry", None, "summarise", "easy")
-    ]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -351,25 +332,3 @@ def test_labels_of_another_kind_are_refused(change: dict[str, Any], message: str
     first = labels[:1].with_columns(**{name: pl.lit(v, labels.schema[name]) for name, v in change.items()})
     with pytest.raises(BadInput, match=message):
         questionnaire.build_answers(pl.concat([first, labels[1:]]), TASKS)
-
-
-def test_the_whole_way_without_people() -> None:
-    """Simulated raters: the careless one is out, and the flaws that were hidden are what is flagged."""
-    texts = {"article": [f"Passage {n}. {FERRY}" for n in range(300)], "question": "The @placeholder ."}
-    items = pl.DataFrame({"item_id": [f"i{n}" for n in range(300)], **texts, "label": [n % 5 for n in range(300)]})
-    items = items.with_columns(options=pl.lit(["one", "two", "three", "four", "five"]))
-    tasks = questionnaire.build_tasks(items)
-    people = {"amy": 1.0, "bo": 1.0, "cy": 1.0, "dan": 1.0, "eve": 0.1}
-    answers = questionnaire.build_answers(simulated.answer(tasks, items, people), tasks)
-    selected = quality_control.select(answers, items)
-    assert selected.raters.filter(~pl.col("is_kept"))["rater_id"].to_list() == ["eve"]
-    assert set(selected.dropped["reason"]) == {"rater_below", "no_span", "easy_and_wrong"}
-    flaws = tasks.select("item_id").with_columns(simulated.draw_flaws(tasks["task_id"])["flaw"])
-    noise = quality_control.measure_noise(selected.answers, answers, items).join(flaws, on="item_id")
-    noise = noise.drop_nulls("is_ambiguous")
-    sound = noise.filter(pl.col("flaw").is_null())
-    assert sound.height > 200
-    assert not sound["is_unanswerable"].any()  # who knows the answer names it
-    assert sound["is_ambiguous"].mean() < 0.02
-    assert noise.filter(flaw="unanswerable")["is_unanswerable"].mean() > 0.6
-    assert noise.filter(flaw="ambiguous")["is_ambiguous"].mean() > 0.6

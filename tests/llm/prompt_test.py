@@ -25,18 +25,12 @@ def test_the_shipped_prompts() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_text_and_version(name: str) -> None:
-    """The version is the first 12 digits of the SHA-256 of the text, so another text is another version."""
+    """The version is 12 digits of the SHA-256 of the text, which calls the user's text data and has no placeholder."""
     loaded = prompt.load(name)
     assert loaded.name == name
     assert loaded.text == loaded.text.strip()
     assert loaded.version == hashlib.sha256(loaded.text.encode()).hexdigest()[:12]
-    assert sum(loaded.version == prompt.load(other).version for other in NAMES) == 1
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_text_is_data(name: str) -> None:
-    """Every prompt says that the user's text is data and not to be obeyed, and it has no placeholder for it."""
-    text = " ".join(prompt.load(name).text.split())
+    text = " ".join(loaded.text.split())
     assert not re.search(r"\{\{|\}\}|\{\w*\}|%[sd(]|\$\w|<<<|>>>|<[a-z_]+>", text)
     if name.endswith("_en"):
         assert re.search(r"\bthe user gives\b", text, re.IGNORECASE)

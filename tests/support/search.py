@@ -62,16 +62,10 @@ def find(
     databases: Iterable[str] = (),
     texts: Mapping[str, str] | None = None,
 ) -> list[Place]:
-    """All places where a secret stands.
+    """All places where a secret (`needles`, by name) stands, in the order they were found, each once.
 
-    Args:
-        needles: the secrets, by a name that a place has.
-        folders: searched with all below them.
-        databases: SQLAlchemy addresses; every column of every table of every schema is read.
-        texts: what was caught elsewhere, such as output, by name.
-
-    Returns:
-        Places in the order they were found, each once; none is what one hopes for.
+    Folders are searched with all below them; of databases (SQLAlchemy addresses) every column of every table of every
+    schema; `texts` were caught elsewhere, such as output, by name.
     """
     forms = [(name, form, text) for name, secret in needles.items() for form, text in list_forms(secret).items()]
     places: dict[Place, None] = {}

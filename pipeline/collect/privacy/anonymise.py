@@ -1,10 +1,6 @@
 """Anonymising on the way in (CSD-08): nothing that names a private person is ever written.
 
-User ids become keyed HMACs, or are dropped where no key is set: an unkeyed hash of a numeric id is undone by trying
-all ids. Nicknames, avatars and regions are cut out of raw pages before they are stored. Phones, cards, mails and the
-like become typed tokens in texts (`find_particulars`), and surrogates in ids and file names, which must stay different.
-Names of public persons stay: the papers need them. There is no name recogniser: a private name written as plain text
-survives, and the data card must say so.
+Names of public persons stay. There is no name recogniser: a private name in plain text survives.
 """
 
 import hashlib
@@ -97,10 +93,7 @@ def scrub_address(url: str, source: str, key: bytes | None) -> str:
 
 
 class _Rule(NamedTuple):
-    """Which keys of a site's JSON hold persons (reduced to their hashed id), user ids, and what is cut out.
-
-    Every other text but ids and addresses is scrubbed, whatever its key: sites add fields without telling.
-    """
+    """Which keys of a site's JSON hold persons (reduced to their hashed id), user ids, and what is cut out."""
 
     persons: frozenset[str]
     ids: frozenset[str]

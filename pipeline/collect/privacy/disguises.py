@@ -1,7 +1,6 @@
 """A text as its reader sees it: without the characters that hide a number or a name from a pattern.
 
-`138<U+034F>1234`, `１３８`, `𝟏𝟑𝟖`, `①③⑧` and `1️⃣3️⃣8️⃣` all read 138; `а@example.org` with a Cyrillic а reads as a mail.
-Patterns look at the plain form. What they match is replaced in the original; the plain form itself is never stored.
+Patterns look at the plain form; what they match is replaced in the original.
 """
 
 import html

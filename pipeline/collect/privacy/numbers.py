@@ -1,8 +1,6 @@
 """Numbers that lead to a person: telephones, identity cards, bank cards.
 
-A text's digits are read as runs of groups ("138 - 1234 - 5678" is 3-4-4), and each row of groups that a kind can be
-written in is checked by the kind's own rules: prefixes, dates, check digits, words beside it. One pass, whatever the
-text: a row of groups has at most 19 digits.
+A text's digits are read as runs of groups, in one pass, and checked by the rules of each kind.
 """
 
 import re

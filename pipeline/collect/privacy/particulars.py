@@ -1,8 +1,6 @@
 """Private particulars in a text: what is found, and the typed token that takes its place.
 
-Patterns look at the plain form (`disguises`), so a number hidden by invisible characters, odd digits or look-alike
-letters is found; replaced is the part of the original it stands for, and every other character stays as it is. Each
-pattern takes one pass over the text: the work grows with the length, whatever the text.
+Patterns look at the plain form (`disguises`), and each takes one pass; what they match is replaced in the original.
 """
 
 import ipaddress

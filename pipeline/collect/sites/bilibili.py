@@ -1,8 +1,6 @@
 """Bilibili: video details and four generations of comment lists. Parse only: its robots.txt disallows all.
 
-Shapes: `{code, data: {replies: [reply…] | null, hots, top_replies, upper.top, cursor | page}}`, the replies of a root
-`{data: {root, replies, page}}`, a video `{data: {aid, title, desc}}`. There is no start address here on purpose.
-A list by heat (`mode=3`) is the site's hot list; replies shown below its comments are not hot (CSD-05).
+A list by heat (`mode=3`) is the hot list; replies shown below its comments are not hot (CSD-05).
 """
 
 import re

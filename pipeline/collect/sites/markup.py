@@ -1,7 +1,6 @@
 """HTML of comments to text, keeping what carries tone.
 
-Crawlers commonly strip tags with a regular expression and so delete [doge], the alt text of an emoji image that
-marks sarcasm on Weibo. Here an image gives its alt text, a line break a newline, and a mention stays a mention.
+An image gives its alt text ([doge] marks sarcasm on Weibo), a line break a newline; a mention stays.
 """
 
 import re

@@ -1,7 +1,6 @@
 """NetEase Cloud Music: song details and the comments of a song.
 
-Shape: `{code, comments, hotComments, topComments, more, total}`; hot and top comments come with offset 0 only and
-overlap with the normal list. No lyrics are kept: the context of a song is its name and artists (CSD-06).
+Hot and top comments come with offset 0 alone. No lyrics are kept: the context is name and artists (CSD-06).
 """
 
 import re

@@ -1,8 +1,6 @@
 """Tencent News: articles, the comment lists of its older service (generation 1) and of its newer one (generation 2).
 
-Generation 1: `{errCode, data: {targetid, oriCommList, repCommList, userList, hasnext, last}}`. Generation 2:
-`{ret, comments: {new: [[root, reply…]…], hot}}`, of which public crawlers disagree on the text's field name
-(`reply_content`, `content`): both are read. An article: `{title, content, comment_id, catalog1}`.
+Of generation 2 public crawlers disagree on the text's field name (`reply_content`, `content`): both are read.
 """
 
 from datetime import datetime

@@ -1,9 +1,6 @@
 """Weibo: posts, hot comments, replies of a comment, and the older comment list, as its mobile pages answer them.
 
 The comments of hotflow, the hot list, are hot; replies that it shows below them are not (CSD-05).
-
-Shapes: hotflow `{ok, data: {data: [comment…], max_id, max_id_type}}`, hotFlowChild `{ok, data: [comment…], max_id}`,
-comments/show `{ok, data: {data: […], max}}`, a post `{ok, data: {id, text, …}}` or a bare mblog.
 """
 
 import re

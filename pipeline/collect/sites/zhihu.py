@@ -1,9 +1,6 @@
 """Zhihu: answers and their comments. Parse only: its robots.txt disallows all and its terms bar collection.
 
-Comments listed by score (`order_by=score`), the site's hot list, are hot; replies shown below them are not (CSD-05).
-
-Shapes: comment_v5 `{data: [comment…], paging: {is_end, next}}` with `child_comments` previews; an answer
-`{id, content, question: {title}}`.
+Comments listed by score, the site's hot list, are hot; replies shown below them are not (CSD-05).
 """
 
 import re

@@ -1,7 +1,6 @@
 """Rows on their way out of a file: chunks of bounded size, rows that are broken, columns without a name.
 
-Readers yield a `Row` or a `BadRow` for each record of a file, so that records = rows + bad rows. Every reader counts
-what it unpacks, since a small file can stand for rows that no machine holds.
+Readers yield a `Row` or a `BadRow` for each record, and count what they unpack.
 """
 
 import logging

@@ -37,11 +37,7 @@ def read(source: Source) -> Iterator[Chunk]:
 
 
 def _check(source: Source, file: "pq.ParquetFile", names: set[str]) -> int:
-    """Refuse a file by what it says of the columns that are read, and return how many rows to decode at a time.
-
-    Rows are decoded a few at a time, so that a flat column takes what its pages do. A value that holds others is
-    decoded at once, and may hold all those of its row group.
-    """
+    """Refuse a file by what it says of the columns that are read, and return how many rows to decode at a time."""
     paths = [file.schema.column(index).path.split(".") for index in range(file.metadata.num_columns)]
     columns = [
         index

@@ -1,9 +1,6 @@
 """Rows of csv and tsv, read strictly (RFC 4180): whatever is no row of the header's width is named, never passed over.
 
-A field in quotes may span lines and holds quotes doubled; a quote anywhere else is stray. Python's reader takes a stray
-quote for the beginning of a field and swallows rows up to the next one. Here reading goes on at the line after the one
-where the quote was opened, so that a stray quote costs one row. As no quote stands outside quotes, an odd number of
-them opens or closes a field: a line is read twice at most, and the time is linear.
+A quote inside an unquoted field is stray and costs one row: reading goes on at the line after it was opened.
 """
 
 import re
@@ -157,10 +154,7 @@ class _Table:
             raise self._fault("unclosed_quote", number, character, message, number - self.lines[0][0] + 1)
 
     def _check_end(self) -> None:
-        """Refuse a carriage return that ends a record where line feeds end the others, or the other way round.
-
-        It stands in a value that was written without quotes.
-        """
+        """Refuse a carriage return that ends a record where line feeds end the others, or the other way round."""
         number, line = self.lines[-1]
         if line[-1:] == ("\n" if self.ends_in_return else "\r"):
             why = "a carriage return and a line feed as ends of lines; put the field that holds one in quotes"
@@ -182,16 +176,7 @@ class _Table:
             raise self._fault("unnamed_column", first, 0, unnamed, line_count)
 
     def _swallows_rows(self, span: _Span) -> bool:
-        """Whether a quoted field over several lines rather is two stray quotes and the rows between them.
-
-        Lines of a text look like rows where they have as many fields as the header. In prose with commas that happens
-        by chance, so their values must also look like those of the file's other rows, in each regular column: a number
-        where there are only numbers, one of the labels where there are only these. The field's first line proves
-        something by the columns after it, its last line by those before it, as the others are its record's own.
-        More than half such lines make a swallowed table. Where no column is regular (free texts alone), at least four
-        out of five lines must have the header's width, and be at least four. In a table of one column every line has
-        it, which proves nothing.
-        """
+        """Whether a quoted field over several lines rather is two stray quotes and the rows between them."""
         width = len(self.header)
         if width == 1:
             return False

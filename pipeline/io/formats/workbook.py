@@ -1,7 +1,6 @@
 """The parts of an xlsx file, unpacked a block at a time and parsed as they come, and what a cell's value means.
 
-An xlsx file is a zip of XML. A small one can unpack into gigabytes, use one long text in a million cells, or hold cells
-a billion rows apart; so nothing is laid out, and all that comes out of it is counted.
+A small file can unpack into gigabytes: nothing is laid out, and all that comes out of it is counted.
 """
 
 import math

@@ -1,8 +1,6 @@
 """The ledger of requests to language models: SQL tables, SQLite by default, PostgreSQL for a team.
 
-A key is claimed in the transaction that looks for its answer, and the answer is recorded in the transaction that
-removes the claim; so two processes never pay for one key, and a kill can lose only what was in flight. A claim ends at
-its lease, and at once where its process ran on this machine and has ended.
+A key is claimed in the transaction that looks for its answer, and released in the one that records it.
 """
 
 import json

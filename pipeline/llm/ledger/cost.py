@@ -1,7 +1,6 @@
 """The cost of requests: the price table, what a run may spend, and the estimate before anything is sent.
 
-Prices are USD per million tokens, each with the day it was noted. A model that no table names has no price: its tokens
-are counted and its cost is unknown, which is not zero.
+Prices are USD per million tokens. A model without a price has an unknown cost, which is not zero.
 """
 
 import datetime as dt

@@ -1,8 +1,6 @@
 """The ledger's tables.
 
-`answers` holds each answer once, by the request's key; `calls` every call with its outcome and cost, and in `guess` why
-the cost is a guess; `claims` the requests in flight with their owners, and the cost set aside for each; `batches` what
-a provider received as a batch.
+`answers` by the request's key, `calls` with outcome and cost, `claims` in flight, `batches` at a provider.
 """
 
 import sqlite3

@@ -1,7 +1,6 @@
 """Read a graded group from a model's answer: one intent in five ways, from the most explicit to the most implicit.
 
-Models like to make hints longer, or to phrase them as questions, and then a ranking measures that: `balance` finds what
-gives the level away, so that such a set is refused with the numbers that are against it.
+`balance` finds what gives the level away, such as longer hints, so that such a set is refused.
 """
 
 import re
@@ -84,7 +83,9 @@ def balance(groups: pl.DataFrame) -> Balance:
     means = [pl.col(name).mean() for name in ("length", *CUES)]
     levels = rows.group_by("level").agg(pl.len().alias("n"), *means).sort("level")
     least = int(levels["n"].to_numpy().min())
-    tau_error = (_compute_variance(len(levels)) / groups["group"].n_unique()) ** 0.5
+    n = len(levels)
+    variance = 2 * (2 * n + 5) / (9 * n * (n - 1)) if n > 1 else 0.0  # of one group's tau
+    tau_error = (variance / groups["group"].n_unique()) ** 0.5
     checks = [("tau of length and level", abs(_compute_tau(rows)), TAU + _ERRORS * tau_error)]
     spread = float(rows.select(pl.col("length").std(ddof=0) / pl.col("length").mean()).item())
     ratio = float(levels["length"].to_numpy().max() / levels["length"].to_numpy().min())
@@ -104,7 +105,3 @@ def _compute_tau(rows: pl.DataFrame) -> float:
     direction = (pl.col("length_b") - pl.col("length")).sign()
     taus = pairs.group_by("group").agg(direction.mean().alias("tau"))["tau"].to_numpy()
     return float(taus.mean()) if len(taus) else 0.0
-
-
-def _compute_variance(n: int) -> float:
-    return 2 * (2 * n + 5) / (9 * n * (n - 1)) if n > 1 else 0.0

@@ -1,7 +1,6 @@
 """Recover subtext in the two steps of CSD, section 1: the question to a model, and its answer (CSD-03).
 
-Step one replaces rhetoric by plain words, a metaphor by what it stands for and satire by its negation; step two infers
-the deep meaning from the context. Where readings are given, a model may be asked to choose one instead.
+Step one replaces rhetoric by plain words; step two infers the deep meaning from the context.
 """
 
 import json

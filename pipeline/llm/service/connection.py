@@ -1,8 +1,6 @@
 """One request to a service of OpenAI's shape: its endpoint, the SDK that sends it, and the reply.
 
-The SDK is the one layer that retries what cost nothing: connections that failed, 409, 429 and 503, with
-Retry-After kept up to two minutes. What was interrupted after it was sent, 408 and other 5xx are left to the run (see
-`transport`): a gateway may send these while the model behind it answers.
+The SDK retries what cost nothing (connections, 409, 429, 503); what may have been billed is left to the run.
 """
 
 import logging
@@ -90,8 +88,10 @@ class Sender(NamedTuple):
             try:
                 reply = self._post(request, params)
             except openai.BadRequestError as why:
-                if not (name := _find_other_name(request, params, why.message)):
+                added = [name for name in limits.PARAMS if name in params and name not in request.params]
+                if not added or added[0] not in why.message:
                     raise
+                name = next(name for name in limits.PARAMS if name != added[0])  # the server refuses the one we added
                 self.limit_names[request.model] = name
                 reply = self._post(request, build_params(request, self.output_tokens, name))
         except openai.APIStatusError as why:
@@ -128,14 +128,6 @@ def read_error(why: "openai.APIStatusError") -> Reply:
     return Reply(
         outcome, status=why.status_code, detail=message, retries=_retries(why.request), is_doubtful=is_doubtful
     )
-
-
-def _find_other_name(request: Request, params: Mapping[str, Any], message: str) -> str | None:
-    """Return the other name of the limit on output tokens, where a server refuses the one that we added."""
-    added = [name for name in limits.PARAMS if name in params and name not in request.params]
-    if not added or added[0] not in message:
-        return None
-    return next(name for name in limits.PARAMS if name != added[0])
 
 
 def _retries(request: Any) -> int:

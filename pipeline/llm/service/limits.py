@@ -1,8 +1,6 @@
 """Limits on requests, all in one place, and the upper bounds that follow from them.
 
-A limit on output tokens is sent with every request, the request's own where it has one. The limit by default is no part
-of what identifies an answer: an answer that ends below it is the one that would have come without it, and one that is
-cut off says so (`finish_reason` is `length`). So answers of earlier versions stay valid, and the limit can be changed.
+The limit by default is no part of what identifies an answer, so it can be changed and answers stay valid.
 """
 
 from pipeline.errors import BadInput

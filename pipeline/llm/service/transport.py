@@ -1,8 +1,6 @@
 """HTTP with an end: a total time for each request, a size for each answer, no redirects, nothing compressed.
 
-The SDK's time-out is one for each read, so a server that sends a byte a second outlives it, in headers too. Here the
-socket itself knows when the request has to end. What ends after a request was sent is `Interrupted`: the server may
-have made an answer and bill it, so the SDK does not send it again by itself; the run does, under its limit on cost.
+What ends after a request was sent is `Interrupted`: it may be billed, so the run sends it again, not the SDK.
 """
 
 import ssl
@@ -42,16 +40,12 @@ class Unreadable(Interrupted):
 
 def create_client(base_url: str, timeout: float) -> httpx2.Client:
     """Create an HTTP client for one service, which uses the proxy that the environment names."""
-    transport = _Transport(timeout, _find_proxy(httpx2.URL(base_url)))
+    url, proxies = httpx2.URL(base_url), getproxies()
+    proxy = None if proxy_bypass(url.host) else proxies.get(url.scheme) or proxies.get("all")
+    transport = _Transport(timeout, f"http://{proxy}" if proxy and "://" not in proxy else proxy)
     seconds = httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
     headers = {"Accept-Encoding": "identity"}
     return httpx2.Client(transport=transport, follow_redirects=False, timeout=seconds, headers=headers)
-
-
-def _find_proxy(url: httpx2.URL) -> str | None:
-    proxies = getproxies()
-    proxy = None if proxy_bypass(url.host) else proxies.get(url.scheme) or proxies.get("all")
-    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 
 class _Clock(threading.local):

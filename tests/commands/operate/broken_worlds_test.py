@@ -72,7 +72,7 @@ GOOD = '{"text": "what a day", "implicit": "a", "explicit": "b", "one": "a", "tw
 NO_HOME = ("no home", "home is a file")
 BAD_INPUT = ("folder as input", "unreadable input", "bytes as input", "name not UTF-8")
 NAMES = (*NO_HOME, "garbage catalog", "no data", "cut data", "cut metadata", *BAD_INPUT, "full disk")
-DAILY = ("garbage catalog", "cut metadata", "name not UTF-8", "full disk")  # ten CPU seconds each
+DAILY = ("garbage catalog", "full disk")  # ten CPU seconds each
 WORLDS = [pytest.param(name, marks=() if name in DAILY else pytest.mark.nightly) for name in NAMES]
 
 
@@ -174,7 +174,7 @@ def test_no_command_gives_a_traceback(
     assert not faults, "\n".join(faults)
 
 
-WRONG = (None, "x", -1, 10**30, [], {"a": []}, [["a"]])
+WRONG = (None, "x", 10**30, {"a": []})
 
 
 def test_a_damaged_model_is_named(tables: Path, tmp_path: Path, run: Run) -> None:

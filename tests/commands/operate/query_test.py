@@ -15,18 +15,11 @@ from tests.commands.conftest import Run
 
 BOMBS = """
 with recursive t as (select 1 as a union all select a from t) select count(*) from t
-with recursive t as (select 1 as a union all select a + 1 from t) select * from t
 select count(*) from range(1000000) a, range(1000000) b
-select count(*) from range(1000000000000)
-select max(r) from generate_series(1, 1000000000000) t(r)
-select count(distinct r) from range(100000000000) t(r)
 select r from range(100000000000) t(r) order by hash(r)
 select list(r) from range(100000000000) t(r)
-select string_agg(repeat('x', 100000), '') from range(1000000)
-select quantile_cont(r, 0.5) from range(100000000000) t(r)
 select repeat('x', 10000000000)
 select list_transform(range(10000000000), lambda x: x + 1)
-select sleep_ms(100000)
 """.strip().splitlines()
 # a function that DuckDB does not interrupt
 DEAF = "select levenshtein(repeat('a', 300000), repeat('b', 300000)) -- of comments"

@@ -94,15 +94,6 @@ def test_one_owner_at_a_time(engine: sa.Engine) -> None:
     assert claim(engine, requests, REMOTE + ":2").claimed == [other]
 
 
-def test_an_answered_key_is_not_claimed(engine: sa.Engine) -> None:
-    """The transaction that claims is the one that looks for answers."""
-    requests = build("a", "b")
-    key, other = requests
-    answers.record(engine, [ended(key, requests[key])], "me", "run")
-    claims = claim(engine, requests, "me")
-    assert (claims.claimed, list(claims.answers)) == ([other], [key])
-
-
 def test_a_lease_ends(engine: sa.Engine) -> None:
     """A claim of another machine is taken over after its lease, and its call is counted as lost, perhaps paid."""
     requests = build("a")

@@ -1,7 +1,6 @@
 """Tasks with awkward texts, labels of them as rows and files, and sheets read back."""
 
 import csv
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -31,17 +30,6 @@ def build_tasks(texts: list[str] = TEXTS) -> pl.DataFrame:
 def build_row(**change: Any) -> dict[str, Any]:
     """Build a row of a long table."""
     return {"task_id": IDS[0], "rater_id": "r1", "field": "sarcasm", "value": "1", **change}
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """Write rows to a file of the kind that its ending names."""
-    if path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-    else:
-        frame = pl.DataFrame(rows)
-        writers = {".csv": frame.write_csv, ".xlsx": frame.write_excel, ".parquet": frame.write_parquet}
-        writers[path.suffix](path)
-    return path
 
 
 def check_labels(*rows: dict[str, Any]) -> pl.DataFrame:

@@ -17,7 +17,8 @@ Rows = list[dict[str, Any]]
 
 def _write_separated(path: Path, rows: Rows) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, rows[0].keys(), delimiter="\t" if path.suffix == ".tsv" else ",")
+        names = dict.fromkeys(name for row in rows for name in row)
+        writer = csv.DictWriter(file, names, delimiter="\t" if path.suffix == ".tsv" else ",")
         writer.writeheader()
         writer.writerows(rows)
 
@@ -54,7 +55,7 @@ WRITERS: dict[str, Callable[[Path, Rows], object]] = {
 
 
 def write_rows(path: Path, *rows: dict[str, Any]) -> Path:
-    """Write rows of the same keys in the format that the ending names, over what is there."""
+    """Write rows, of the same keys but in text, in the format that the ending names, over what is there."""
     path.unlink(missing_ok=True)
     WRITERS[path.suffix](path, list(rows))
     return path
