@@ -27,6 +27,7 @@ from pipeline.left_out import record_columns, record_note
 _MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^<>]*>")
 _PAGE_KEYS = {"url", "body"}
 _PAGE_COLUMNS = {*_PAGE_KEYS, "source", "fetched_at"}
+_COMMENT_FIELDS = {"comment_id", "root_id", "parent_id", "context", "like_count", "reply_count", "created_at"}
 _SPARSE = (".jsonl", ".ndjson", ".json")  # where a row may leave a field out
 _SPREADSHEETS = (".csv", ".tsv", ".xlsx")
 
@@ -269,6 +270,9 @@ def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str
         row_key=row_key,
     )
     if len(mapping) == 1:  # a file of texts, a million a file
+        return comment
+    if not mapping.keys() & _COMMENT_FIELDS:
+        comment.user = read_text(row, mapping, "user", place)
         return comment
     comment.comment_id = read_text(row, mapping, "comment_id", place) or row_key
     root = read_text(row, mapping, "root_id", place)

@@ -40,7 +40,8 @@ def read_text(row: Row, mapping: Mapping[str, str], name: str, place: str) -> st
     if name not in mapping:
         return None
     value = row.get(mapping[name])
-    if value is None or (type(value) is str and name not in IDS):  # nearly all values, a million a file
+    # nearly all values, a million a file
+    if value is None or (type(value) is str and (name not in IDS or (value.isdigit() and value.isascii()))):
         return value or None
     location = f"{place}, field {mapping[name]!r}"
     if isinstance(value, Decimal) and value.is_finite():

@@ -256,7 +256,7 @@ def parse_json(text: str) -> Any:
     if _HALF_PAIR.search(text):
         text = _ESCAPES.sub(lambda escape: escape.group() if escape["whole"] else r"\ufffd", text)
     try:
-        value = json.loads(text, object_pairs_hook=_refuse_repeats)
+        value = _OBJECTS.decode(text)
     except RecursionError as why:
         raise ValueError(_TOO_DEEP) from why
     if text.count("[") + text.count("{") > MAX_DEPTH:

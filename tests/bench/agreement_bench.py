@@ -17,7 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from pipeline.metrics.labelling.agreement import estimate_interval, measure
 from pipeline.metrics.labelling.measures import MEASURES
-from tests.bench.run import against, cpu, peak_memory
+from tests.bench.measure import compare, cpu, peak_memory
 
 LABELS = 1_000_000
 
@@ -43,14 +43,14 @@ def main() -> None:
     theirs = lambda: np.mean([cohen_kappa_score(codes[:, i], codes[:, j]) for i, j in pairs])
     assert abs(measure("cohen_kappa", codes) - theirs()) < 1e-12
     cohen = lambda: measure("cohen_kappa", codes)
-    against("Cohen's kappa, mean of 6 pairs", LABELS, cohen, theirs, "sklearn cohen_kappa_score", 5)
+    compare("Cohen's kappa, mean of 6 pairs", LABELS, cohen, theirs, "sklearn cohen_kappa_score")
     if find_spec("statsmodels"):
         from statsmodels.stats.inter_rater import aggregate_raters
         from statsmodels.stats.inter_rater import fleiss_kappa as reference
 
         fleiss = lambda: reference(aggregate_raters(codes)[0])
         assert abs(measure("fleiss_kappa", codes) - fleiss()) < 1e-12
-        against("Fleiss' kappa", LABELS, lambda: measure("fleiss_kappa", codes), fleiss, "statsmodels fleiss_kappa", 5)
+        compare("Fleiss' kappa", LABELS, lambda: measure("fleiss_kappa", codes), fleiss, "statsmodels fleiss_kappa")
 
 
 if __name__ == "__main__":

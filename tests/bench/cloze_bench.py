@@ -1,11 +1,12 @@
 """Target words of both subtasks from articles with summaries, in shards as tasks find them: run it as it is.
 
-Articles are the 1,000 of XSum in UNDERTONE_DATA, or texts of ours. Of 10,000, each round past the first has every other
-line of an article from another one, and names of its own, so that what is kept of words seen helps no more than it does
-with so many articles of a newspaper. Each count is measured in a process of its own, whose memory is told. Arguments:
-counts, 1000 and 10000 by default; `context=300` adds a run with the filter by states in context.
+Articles are the 1,000 of XSum in UNDERTONE_DATA, or those of the sample. Of 10,000, each round past the first has every
+other line of an article from another one, and names of its own, so that caches of words help no more than with so many
+articles of a newspaper. Each count is measured in a process of its own, for its memory. Arguments: counts, 1000 and
+10000 by default; `context=300` adds a run with the filter by states in context.
 """
 
+import json
 import math
 import os
 import re
@@ -24,11 +25,12 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import polars as pl
 
+from pipeline import sample
 from pipeline.examples.recam import building, summaries, targets
 from pipeline.examples.recam.targets import Filter, Pair, Rule
 from pipeline.text import concreteness, senses, tagging, wordnet
-from tests.bench.run import against, apart, cpu, peak_memory
-from tests.support.oracles.plain_senses import OURS, plain
+from tests.bench.measure import compare, cpu, peak_memory, run_apart
+from tests.support.oracles.plain_senses import plain
 
 SHARD = 500  # articles of a mapped task
 PLAIN = 20  # articles of the reference
@@ -38,7 +40,8 @@ def originals() -> pl.DataFrame:
     """Articles with summaries: text, summary."""
     data = os.environ.get("UNDERTONE_DATA")
     if not data:
-        return pl.DataFrame({"text": ["\n".join(OURS)] * len(OURS), "summary": OURS})
+        rows = [json.loads(line) for line in sample.SUMMARIES.read_text(encoding="utf-8").splitlines()]
+        return pl.DataFrame({"text": [row["text"] for row in rows], "summary": [row["summary"] for row in rows]})
     return summaries.read(Path(data) / "xsum" / "xsum_validation_1000.jsonl").rows.select("text", "summary")
 
 
@@ -100,6 +103,7 @@ def build(count: int, in_context: bool, place: str) -> dict[str, float]:
         part.write_parquet(folder / f"{count}-{number}.parquet")
         tokens, found = tokens + part.height // 2, found + part["reason"].null_count()
     seconds = time.process_time() - started
+    assert found, "there is nothing to do: no target in the articles"
     return {"articles": count, "tokens": tokens, "targets": found, "seconds": seconds, "peak": peak_memory()}
 
 
@@ -141,7 +145,7 @@ def reference(folder: Path) -> None:
     )
     ours = lambda: [targets.judge_tokens(pair, rule) for rule in told for pair in pairs]
     theirs = lambda: [plainly(pair, scores) for pair in pairs]
-    against("targets of tagged articles", len(pairs), ours, theirs, "nltk, nothing cached", 3)
+    compare("targets of tagged articles", len(pairs), ours, theirs, "nltk, nothing cached")
 
 
 def main() -> None:
@@ -153,7 +157,7 @@ def main() -> None:
         f"senses of WordNet {wordnet.read_version()} built in {cpu(lambda: senses.build(folder / 'senses')):.1f} cpu-s"
     )
     reference(folder)
-    call = lambda count, in_context: apart(f"cloze_bench.build({count}, {in_context}, {str(folder)!r})")
+    call = lambda count, in_context: run_apart(f"cloze_bench.build({count}, {in_context}, {str(folder)!r})")
     found = [(call(count, False), "") for count in given]
     found += [(call(count, True), ", states in context among the filters") for count in context]
     for told, with_what in found:

@@ -28,7 +28,7 @@ import torch
 from pipeline.models.ndd import masked_lm
 from pipeline.models.recam import pretrained_reader
 from pipeline.score.compress import scorers, spans
-from tests.bench.run import cpu
+from tests.bench.measure import cpu, report
 
 LONGEST = 5  # words of a span, where no syntax is asked (NDD-17)
 MU = 0.9
@@ -39,32 +39,32 @@ SENTENCES = [
 ]
 
 
-def ours(score: scorers.Scorer, words: list[str], found: list[Any]) -> None:
+def ours(score: scorers.Scorer, words: list[str], costs: list[Any]) -> None:
     """NDD of each span of a sentence."""
-    found += score([words], [spans.list_spans(len(words), LONGEST)])
+    costs += score([words], [spans.list_spans(len(words), LONGEST)])
 
 
 @torch.inference_mode()
-def released(module: Any, tokenizer: Any, at_once: int, words: list[str], found: list[Any]) -> None:
+def released(module: Any, tokenizer: Any, at_once: int, words: list[str], costs: list[Any]) -> None:
     """The same, in the released way of working, so many masked sentences at once."""
 
-    def said(words: list[str], places: list[int]) -> torch.Tensor:
-        shown = [" ".join([*words[:place], tokenizer.mask_token, *words[place + 1 :]]) for place in places]
+    def predict(words: list[str], places: list[int]) -> torch.Tensor:
+        masked = [" ".join([*words[:place], tokenizer.mask_token, *words[place + 1 :]]) for place in places]
         parts = []
-        for first in range(0, len(shown), at_once):
-            told = tokenizer(shown[first : first + at_once], return_tensors="pt", padding=True)
-            rows, at = (told["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
-            parts.append(module(**told).logits.softmax(dim=-1)[rows, at])
+        for first in range(0, len(masked), at_once):
+            features = tokenizer(masked[first : first + at_once], return_tensors="pt", padding=True)
+            rows, columns = (features["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
+            parts.append(module(**features).logits.softmax(dim=-1)[rows, columns])
         return torch.cat(parts)
 
     values = []
     for start, end in spans.list_spans(len(words), LONGEST).tolist():
-        stays = [place for place in range(len(words)) if not start <= place < end]
-        after = [words[place] for place in stays]
-        q, other = said(words, stays), said(after, [*range(len(after))])
-        apart = [start - 1 - place if place < start else place - end for place in stays]
-        values.append(float(((other * (other / q).log()).sum(dim=1) * MU ** torch.tensor(apart)).sum()))
-    found.append(np.array(values))
+        remaining = [place for place in range(len(words)) if not start <= place < end]
+        shortened = [words[place] for place in remaining]
+        q, p = predict(words, remaining), predict(shortened, [*range(len(shortened))])
+        distances = [start - 1 - place if place < start else place - end for place in remaining]
+        values.append(float(((p * (p / q).log()).sum(dim=1) * MU ** torch.tensor(distances)).sum()))
+    costs.append(np.array(values))
 
 
 def selected(words: list[str], values: Any) -> list[list[int]]:
@@ -74,12 +74,12 @@ def selected(words: list[str], values: Any) -> list[list[int]]:
     return every[cheap][spans.select_disjoint(every[cheap], values[cheap])].tolist()
 
 
-def headed(folder: Path) -> Path:
-    """The embedded encoder with a head of random weights, as a folder."""
+def save_model(folder: Path) -> Path:
+    """Save the embedded encoder with a head of random weights in a folder."""
     torch.manual_seed(13)
-    found = pretrained_reader.load_transformer(is_masked=True)
-    found.module.save_pretrained(folder)
-    found.tokenizer.save_pretrained(folder)
+    model = pretrained_reader.load_transformer(is_masked=True)
+    model.module.save_pretrained(folder)
+    model.tokenizer.save_pretrained(folder)
     return folder
 
 
@@ -93,24 +93,23 @@ def main() -> None:
     batch = int(sys.argv[1]) if sys.argv[1:] else 64
     sentences = [sentence.split() for sentence in SENTENCES]
     with tempfile.TemporaryDirectory() as place:
-        folder = headed(Path(place))
+        folder = save_model(Path(place))
         score = scorers.ndd(masked_lm.load(folder, batch=batch), weighting="exponential", mu=MU)
         module = AutoModelForMaskedLM.from_pretrained(folder, local_files_only=True).eval()
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     ways = {"the released way of working": 1000, "the same, a masked sentence at a time": 1}
-    mine: list[Any] = []
-    theirs: dict[str, list[Any]] = {name: [] for name in ways}
-    fast, slow = 0.0, dict.fromkeys(ways, 0.0)
+    our_costs: list[Any] = []
+    costs: dict[str, list[Any]] = {name: [] for name in ways}
+    our_seconds, seconds = 0.0, dict.fromkeys(ways, 0.0)
     for words in sentences:  # in turns, so that what else the machine does slows all
-        fast += cpu(partial(ours, score, words, mine))
+        our_seconds += cpu(partial(ours, score, words, our_costs))
         for name, at_once in ways.items():
-            slow[name] += cpu(partial(released, module, tokenizer, at_once, words, theirs[name]))
-    chosen, count = [*map(selected, sentences, mine)], sum(map(len, mine))
-    for name, found in theirs.items():
-        assert max(float(np.abs(a / b - 1).max()) for a, b in zip(mine, found, strict=True)) < 1e-3
-        assert chosen == [*map(selected, sentences, found)]
-        print(f"{'NDD of spans':34} {count / fast:>11,.1f} rows/cpu-s   {name:44} "
-              f"{count / slow[name]:>11,.1f}   ours is {slow[name] / fast:5.2f}x as fast", flush=True)  # fmt: skip
+            seconds[name] += cpu(partial(released, module, tokenizer, at_once, words, costs[name]))
+    chosen, count = [*map(selected, sentences, our_costs)], sum(map(len, our_costs))
+    for name, values in costs.items():
+        assert max(float(np.abs(a / b - 1).max()) for a, b in zip(our_costs, values, strict=True)) < 1e-3
+        assert chosen == [*map(selected, sentences, values)]
+        report("NDD of spans", count, our_seconds, name, seconds[name])
     print(f"{count} spans of {len(sentences)} sentences: the same {sum(map(len, chosen))} are selected", flush=True)
 
 

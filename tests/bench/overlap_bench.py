@@ -28,7 +28,7 @@ from pipeline.metrics.overlap import build_metrics
 from pipeline.metrics.overlap.frequencies import count_documents
 from pipeline.metrics.overlap.scoring import measure, score_segments
 from pipeline.metrics.overlap.segments import SIZE
-from tests.bench.run import apart, cpu, peak_memory
+from tests.bench.measure import cpu, peak_memory, report, run_apart
 from tests.support.oracles.overlap_cases import Case
 from tests.support.oracles.plain_cider import plainly
 
@@ -85,15 +85,13 @@ def references() -> float:
     ]  # fmt: skip
     warnings.simplefilter("ignore")  # nltk tells of every candidate without a match
     total = 0.0
-    for name, names, options, theirs, called in families:
-        mine = partial(ours, names, **options)
-        found: list[Any] = []
-        slow = cpu(lambda theirs=theirs, found=found: found.extend(theirs()))
-        assert abs(mine() - np.array(found).reshape(PLAIN, -1)).max() < 1e-9, name
-        fast = statistics.median(cpu(mine) for _ in range(5))
-        total += slow / PLAIN
-        print(f"{name:34} {PLAIN / fast:>11,.0f} rows/cpu-s   {called:44} {PLAIN / slow:>11,.0f}   "
-              f"ours is {slow / fast:5.2f}x as fast", flush=True)  # fmt: skip
+    for name, names, options, compute, reference_name in families:
+        score = partial(ours, names, **options)
+        scores: list[Any] = []
+        reference_seconds = cpu(lambda compute=compute, scores=scores: scores.extend(compute()))
+        assert abs(score() - np.array(scores).reshape(PLAIN, -1)).max() < 1e-9, name
+        report(name, PLAIN, statistics.median(cpu(score) for _ in range(5)), reference_name, reference_seconds)
+        total += reference_seconds / PLAIN
     return total
 
 
@@ -131,7 +129,8 @@ def main() -> None:
     plain = references()
     for count in counts:
         held, made = (
-            apart(f"overlap_bench.run({count}, {size}, {is_held})") for size, is_held in ((SIZE, True), (LARGE, False))
+            run_apart(f"overlap_bench.run({count}, {size}, {is_held})")
+            for size, is_held in ((SIZE, True), (LARGE, False))
         )
         apart_by = max(abs(value - made["scores"][name]) for name, value in held["scores"].items())
         print(f"{count:,} candidates: {', '.join(FAMILIES)} with 1,000 resamples in {held['seconds']:.1f} cpu-s, "

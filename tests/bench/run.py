@@ -1,7 +1,8 @@
-"""`make bench`: our steps beside a named reference in the same run. Ratios count; rows a second differ by box.
+"""`make bench`: our steps beside a named reference in the same run. Ratios count; rows a second differ by machine.
 
-Ours and the reference take turns; the median of the rounds is told, in CPU seconds, which a busy machine inflates less
-than wall time. Input: real comments from UNDERTONE_DATA, or the sample repeated where there are none.
+Ours and the reference take turns on the same distinct texts; a ratio is of the medians of five rounds, in CPU seconds.
+The ratios are written to build/bench.json and compared with those kept in `ratios.json`; one that fell by more than a
+tenth ends the run with 1. `--keep` stores them. Names of benches on the command line run these alone.
 """
 
 import json
@@ -12,63 +13,25 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
-os.environ["TOKENIZERS_PARALLELISM"] = "false"
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.bench import ratios
+from tests.bench.measure import RESULTS, ROOT, compare, cpu, peak_memory, report, run_apart
+from tests.bench.texts import generate_comments, load_comments
+
 HOME = Path(tempfile.mkdtemp(prefix="undertone-bench-"))
 os.environ["UNDERTONE_HOME"] = str(HOME)
 DAY = "2026-11-19"
-
-
-def comments() -> list[str]:
-    """Real comments if there are any, in a fixed shuffled order."""
-    import random
-
-    data = os.environ.get("UNDERTONE_DATA")
-    found: list[str] = []
-    if data:
-        posts = Path(data) / "checked_weibo_news_comments_zh" / "checked_posts_comments20.jsonl"
-        found = [c for line in posts.open(encoding="utf-8") for c in json.loads(line)["comments"]]
-        for path in sorted((Path(data) / "bilibili_likes_zh").glob("*.jsonl")):
-            found += [json.loads(line)["text"] for line in path.open(encoding="utf-8")]
-    else:
-        from pipeline.sample import COMPLETIONS
-
-        found = [json.loads(line)["input"] for line in COMPLETIONS.open(encoding="utf-8")] * 100
-    random.Random(13).shuffle(found)
-    return found
-
-
-def cpu(work: Callable[[], Any]) -> float:
-    """CPU seconds of this process and its ended children."""
-    before = time.process_time()
-    work()
-    return time.process_time() - before
-
-
-def against(
-    name: str, rows: int, ours: Callable[[], Any], reference: Callable[[], Any], called: str, rounds: int
-) -> None:
-    """Both in turns; prints rows a CPU second and the ratio of CPU times, reference over ours."""
-    mine, theirs = [], []
-    for _ in range(rounds):
-        theirs.append(cpu(reference))
-        mine.append(cpu(ours))
-    a, b = statistics.median(mine), statistics.median(theirs)
-    print(
-        f"{name:34} {rows / a:>11,.0f} rows/cpu-s   {called:44} {rows / b:>11,.0f}   ours is {b / a:5.2f}x as fast",
-        flush=True,
-    )
+COMMENTS = 50_000  # generated ones, where there are no real ones
 
 
 def bench_import(texts: list[str]) -> None:
-    """Import, clean, anonymise, deduplicate and write, beside json.loads and streaming pyarrow Parquet."""
+    """Import, which cleans, anonymises, deduplicates and writes, beside reading and writing alone."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -99,9 +62,28 @@ def bench_import(texts: list[str]) -> None:
 
     ours = lambda: collect.import_files([path], "bench", DAY, key=b"bench")
     ours()
-    against(
-        "import + clean + anonymise + write", len(texts), ours, reference, "json.loads + streaming pyarrow.parquet", 3
-    )
+    compare("import, clean, anonymise, write", len(texts), ours, reference, "only json.loads and pyarrow.parquet")
+
+
+def bench_deduplicate(texts: list[str]) -> None:
+    """The search for copies and near copies, which is a part of import, beside signatures alone by rensa."""
+    import polars as pl
+    from rensa import RMinHash
+
+    from pipeline import warehouse
+    from pipeline.collect.dedupe import deduplicate
+
+    comments = warehouse.scan("comments", pl.col("source") == "bench").collect()
+    rows = comments.with_row_index("row_key").with_columns(pl.col("row_key").cast(pl.String)).drop("duplicate_count")
+
+    def reference() -> None:
+        for text in texts:
+            signature = RMinHash(num_perm=128, seed=1)
+            signature.update([text[start : start + 3] for start in range(len(text) - 2)])
+            signature.digest()
+
+    assert deduplicate(rows)
+    compare("deduplicate", rows.height, lambda: deduplicate(rows), reference, "rensa, signatures alone")
 
 
 def bench_anonymise(texts: list[str]) -> None:
@@ -109,8 +91,6 @@ def bench_anonymise(texts: list[str]) -> None:
     import polars as pl
 
     from pipeline.collect.privacy.particulars import scrub_column
-
-    sys.path.append(str(Path(__file__).resolve().parents[2]))
     from tests.collect.privacy.personal_data import examples, measure
 
     rows = examples()
@@ -118,9 +98,9 @@ def bench_anonymise(texts: list[str]) -> None:
         print(f"{f'anonymise {kind}':34} precision {counts.precision:.3f}, recall {counts.recall:.3f} "
               f"({counts.right} right, {counts.wrong} wrong, {counts.missed} missed)", flush=True)  # fmt: skip
     column, dense = pl.Series("text", texts), pl.Series("text", [row.text for row in rows] * 20)
-    for name, given in (("anonymise comments", column), ("anonymise the examples", dense)):
-        seconds = cpu(lambda given=given: scrub_column(given))
-        print(f"{name:34} {len(given) / seconds:>11,.0f} rows/cpu-s", flush=True)
+    for name, values in (("anonymise comments", column), ("anonymise the examples", dense)):
+        seconds = cpu(lambda values=values: scrub_column(values))
+        print(f"{name:34} {len(values) / seconds:>11,.0f} rows/cpu-s", flush=True)
 
 
 def bench_tokenize(texts: list[str]) -> None:
@@ -133,18 +113,18 @@ def bench_tokenize(texts: list[str]) -> None:
     from pipeline.text.segment import load_tokenizers, tokenize
 
     frame = pl.DataFrame({"text": texts}).with_columns(hash_text(pl.Series("text_hash", texts)), lang=detect_language())
-    by = load_tokenizers()
     jieba.initialize()
-    bare = lambda: [jieba.lcut(t) for t in texts]
-    against("tokenize (jieba)", len(texts), lambda: tokenize(frame, by), bare, "bare jieba.lcut", 3)
-    fast = load_tokenizers("rjieba")
-    against("tokenize (rjieba)", len(texts), lambda: tokenize(frame, fast), bare, "bare jieba.lcut", 3)
+    bare = lambda: [jieba.lcut(text) for text in texts]
+    for name in ("jieba", "rjieba"):
+        ours = partial(tokenize, frame, load_tokenizers(name))
+        compare(f"tokenize ({name})", len(texts), ours, bare, "bare jieba.lcut")
 
 
 def bench_score(texts: list[str]) -> None:
     """Scoring end to end, beside the bare encoder on sorted batches and SentenceTransformer.encode as it comes."""
     import numpy as np
     import torch
+    from scipy import stats
 
     from pipeline.models import encoder as encoders
     from pipeline.models.impscore import ImpScore
@@ -168,18 +148,15 @@ def bench_score(texts: list[str]) -> None:
                 encoder.module(dict(features))
 
     ours = lambda: implicitness(texts, head)
-    against("score end to end", len(texts), ours, bare, "bare encoder, sorted, already tokenized", 3)
+    compare("score end to end", len(texts), ours, bare, "bare encoder, sorted, already tokenized")
     usual = lambda: encoder.module.encode(texts, show_progress_bar=False)
-    against("score end to end", len(texts), ours, usual, "SentenceTransformer.encode, unsorted texts", 3)
-    piecemeal = lambda: [
-        encoder.module.encode(texts[i : i + 32], show_progress_bar=False) for i in range(0, len(texts), 32)
-    ]
-    against("score end to end", len(texts), ours, piecemeal, "SentenceTransformer.encode, 32 at a time", 3)
+    compare("score end to end", len(texts), ours, usual, "SentenceTransformer.encode, unsorted texts")
     half = head._replace(encoder=encoders.load(precision="bfloat16", threads=1))
     quick = lambda: implicitness(texts, half)
-    against("score end to end, bfloat16", len(texts), quick, usual, "SentenceTransformer.encode, unsorted texts", 3)
-    moved = np.abs(implicitness(texts, half) - implicitness(texts, head)).max()
-    print(f"{'':34} bfloat16 moves scores by at most {moved:.4f}")
+    compare("score end to end, bfloat16", len(texts), quick, usual, "SentenceTransformer.encode, unsorted texts")
+    exact, rounded = implicitness(texts, head), implicitness(texts, half)
+    tau = float(stats.kendalltau(exact, rounded)[0])
+    print(f"{'':34} bfloat16 moves scores by at most {np.abs(rounded - exact).max():.4f}; Kendall tau {tau:.4f}")
 
 
 def bench_train(triples: int) -> None:
@@ -205,14 +182,14 @@ def bench_train(triples: int) -> None:
     def released() -> None:
         model = ImpScore(encoder.dim, generator=torch.Generator().manual_seed(42))
         optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
-        said = lambda side: model(torch.tensor(encoder.module.encode(train[side].to_list(), show_progress_bar=False)))
+        embed = lambda side: model(torch.tensor(encoder.module.encode(train[side].to_list(), show_progress_bar=False)))
         for _ in range(30):
             optimiser.zero_grad()
-            s1, s2, again, s3 = said("implicit"), said("explicit"), said("implicit"), said("negative")
-            assert torch.allclose(s1.implicitness, again.implicitness, atol=1e-5)
+            s1, s2, repeated, s3 = (embed(side) for side in ("implicit", "explicit", "implicit", "negative"))
+            assert torch.allclose(s1.implicitness, repeated.implicitness, atol=1e-5)
             loss(s1, s2, s3).backward()
             optimiser.step()
-        s1, s2, s3 = (said(side).implicitness.detach() for side in ("implicit", "explicit", "negative"))
+        s1, s2, s3 = (embed(side).implicitness.detach() for side in ("implicit", "explicit", "negative"))
         accuracies.append(float(torch.cat([s1 > s2, s1 > s3]).float().mean()))
 
     def ours() -> None:
@@ -221,7 +198,7 @@ def bench_train(triples: int) -> None:
         i1, i2, i3 = (head.triples[name].to_numpy() for name in ("i1", "i2", "i3"))
         accuracies.append(float(np.mean(np.r_[i1 > i2, i1 > i3])))
 
-    against("train ImpScore, 30 epochs", train.height, ours, released, "re-encoding at every step (released code)", 1)
+    compare("train ImpScore, 30 epochs", train.height, ours, released, "re-encoding at every step (released code)", 1)
     print(f"{'':34} accuracy on its training part: {accuracies[1]:.3f}, the reference {accuracies[0]:.3f}")
 
 
@@ -262,7 +239,7 @@ def bench_warehouse(rows: int) -> None:
     }).with_columns(day=pl.lit(DAY).str.to_date())  # fmt: skip
     staged, plain = HOME / "staged.parquet", HOME / "plain.parquet"
     frame.write_parquet(staged, row_group_size=50_000)
-    where = warehouse.make_slice(source="bench", day=DAY)
+    partition = warehouse.make_slice(source="bench", day=DAY)
 
     def copy() -> None:
         source = pq.ParquetFile(staged)
@@ -270,25 +247,11 @@ def bench_warehouse(rows: int) -> None:
             for batch in source.iter_batches(batch_size=50_000):
                 writer.write_batch(batch)
 
-    ours = lambda: warehouse.overwrite("scores", where, pl.scan_parquet(staged))
+    ours = lambda: warehouse.overwrite("scores", partition, pl.scan_parquet(staged))
     ours()
-    against("warehouse write (validated slice)", rows, ours, copy, "streaming pyarrow.parquet copy", 5)
+    compare("warehouse write (validated slice)", rows, ours, copy, "streaming pyarrow.parquet copy")
     read = lambda: warehouse.scan("scores", pl.col("source") == "bench").collect()
-    against("warehouse read (slice)", rows, read, lambda: pq.read_table(plain), "pyarrow.parquet read_table", 5)
-
-
-def apart(call: str, **settings: str) -> Any:
-    """What a call of `module.function(...)` below tests.bench returns, as JSON, in a process of its own."""
-    module = call.partition(".")[0]
-    code = f"import json; from tests.bench import {module}; print(json.dumps({call}))"
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2]), **settings}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def peak_memory() -> float:
-    """Most memory this process has held, MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    compare("warehouse read (slice)", rows, read, lambda: pq.read_table(plain), "pyarrow.parquet read_table")
 
 
 def import_generated(rows: int) -> float:
@@ -297,42 +260,58 @@ def import_generated(rows: int) -> float:
     from pipeline.tasks.daily import collect
 
     warehouse.create()
-    collect.import_files([generated(rows)], "bench", DAY, key=b"k")
+    collect.import_files([generate_file(rows)], "bench", DAY, key=b"k")
     return peak_memory()
 
 
-def peak(rows: int) -> float:
-    """Peak memory in MB of a process that imports `rows` generated comments."""
-    return float(apart(f"run.import_generated({rows})"))
-
-
-def generated(rows: int) -> Path:
+def generate_file(rows: int) -> Path:
     """A jsonl file of generated comments, 40 to a thread."""
     path = HOME / f"generated-{rows}.jsonl"
-    words = [*"这我孙子能看到更新速度早起面包门口", "大结局", "[doge]", "地铁", "下雨", "加班", "月亮"]
     with path.open("w", encoding="utf-8") as file:
-        for i in range(rows):
-            text = "".join(words[(i * k + i // (k + 1)) % len(words)] for k in range(1, 9)) + str(i)
-            file.write(
-                json.dumps({"text": text, "thread_id": str(i // 40), "user": str(i % 9999)}, ensure_ascii=False) + "\n"
-            )
+        for number, text in enumerate(generate_comments(rows)):
+            row = {"text": text, "thread_id": str(number // 40), "user": str(number % 9999)}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
     return path
+
+
+def bench_start() -> None:
+    """A fresh process of a command, beside one that imports polars alone."""
+    from pipeline import warehouse
+
+    warehouse.create()
+    texts = HOME / "two.csv"
+    texts.write_text("id,text\n1,It is late.\n2,Some of us have an alarm set for five.\n", encoding="utf-8")
+    command = [sys.executable, "-m", "pipeline.cli"]
+    calls = {"--version": [], "--help": [], "tables": [], "score implicitness": [str(texts)]}
+
+    def measure(words: list[str]) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(words, check=True, capture_output=True, cwd=ROOT)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+    polars = statistics.median(measure([sys.executable, "-c", "import polars"]) for _ in range(5))
+    for name, arguments in calls.items():
+        words = [*command, *name.split(), *arguments]
+        report(f"undertone {name}", 1, statistics.median(measure(words) for _ in range(5)), "import polars", polars)
 
 
 def bench_memory() -> None:
     """Peak memory of importing 20 times as many comments."""
-    small, large = peak(100_000), peak(2_000_000)
+    small, large = (float(run_apart(f"run.import_generated({rows})")) for rows in (100_000, 2_000_000))
     print(f"{'memory of an import':34} {small:,.0f} MB at 100,000 comments, {large:,.0f} MB at 2,000,000: "
           f"{large / small:.2f}x")  # fmt: skip
 
 
-def main() -> None:
-    """Everything, or the benches named on the command line."""
+def main(arguments: list[str]) -> int:
+    """Run all benches, or those that are named; return 1 if a ratio fell."""
     print(f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
           f"OMP_NUM_THREADS={os.environ['OMP_NUM_THREADS']}", flush=True)  # fmt: skip
-    texts = comments()
-    benches: dict[str, Callable[[], None]] = {
-        "import": lambda: bench_import(texts),
+    names = [name for name in arguments if name != "--keep"]
+    texts = [*dict.fromkeys(load_comments(COMMENTS))]
+    benches: dict[str, Callable[[], Any]] = {
+        "start": bench_start,
+        "import": lambda: [bench_import(texts), bench_deduplicate(texts)],
         "anonymise": lambda: bench_anonymise(texts),
         "tokenize": lambda: bench_tokenize(texts[:20_000]),
         "score": lambda: bench_score(texts[:1_000]),
@@ -340,13 +319,33 @@ def main() -> None:
         "grid": lambda: bench_grid(13_000),
         "warehouse": lambda: bench_warehouse(2_000_000),
     }
-    for name in ("agreement", "senses", "cloze", "overlap", "ndd"):  # on their own, as they tell of their processes
-        script = str(Path(__file__).with_name(f"{name}_bench.py"))
-        benches[name] = partial(subprocess.run, [sys.executable, script], check=True)  # type: ignore[assignment]
+    for name in (
+        "agreement",
+        "senses",
+        "cloze",
+        "overlap",
+        "ndd",
+    ):  # in processes of their own, whose memory they print
+        benches[name] = partial(
+            subprocess.run, [sys.executable, Path(__file__).with_name(f"{name}_bench.py")], check=True
+        )
     benches["memory"] = bench_memory
-    for name in sys.argv[1:] or benches:
+    results = ROOT / "build" / "bench.jsonl"
+    results.parent.mkdir(exist_ok=True)
+    results.write_text("")
+    os.environ[RESULTS] = str(results)
+    for name in names or benches:
         benches[name]()
+    measured = ratios.read_results(results)
+    kept = json.loads(ratios.KEPT.read_text(encoding="utf-8")) if ratios.KEPT.is_file() else {}
+    (results.parent / "bench.json").write_text(json.dumps(measured, indent=1), encoding="utf-8")
+    if "--keep" in arguments:
+        ratios.KEPT.write_text(json.dumps({**kept, **measured}, indent=1) + "\n", encoding="utf-8")
+        return 0
+    for line in (fallen := ratios.find_regressions(measured, kept)):
+        print(f"slower: {line}", flush=True)
+    return int(bool(fallen))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """`make scale`: what a million comments cost by stage, and what that comes to at 10^6, 10^8 and 10^10.
 
-Comments are drawn, with a seed, from the clauses of the shipped sample: a mix of short and long ones, copies, answers.
+Comments are generated with a seed; their lengths and copies are those of real ones (`texts.py`).
 Each stage runs in a process of its own, so that its CPU seconds and its peak memory are its own; CPU seconds are told,
 which a busy machine inflates less than wall time. Beside a named size: `python tests/bench/scale.py 10000 100000`.
 """
@@ -8,7 +8,6 @@ which a busy machine inflates less than wall time. Beside a named size: `python 
 import json
 import os
 import random
-import re
 import resource
 import subprocess
 import sys
@@ -18,10 +17,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("POLARS_MAX_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+from tests.bench.texts import generate_comments
 
 DAY, OTHER = "2026-11-19", "2026-11-18"
 SIZES = (10_000, 100_000)
@@ -42,27 +44,13 @@ MOVED_BY = {
 }
 
 
-def drawn(rows: int) -> Iterator[dict[str, Any]]:
-    """Synthetic comments: a third English, a tenth copies, a fifth answers, 250 a thread; lengths as on real sites."""
-    from pipeline import sample
-
-    texts = [c["text"] for line in sample.THREADS.open(encoding="utf-8") for c in json.loads(line)["comments"]]
-    english = [json.loads(line)["input"] for line in sample.COMPLETIONS.open(encoding="utf-8")]
-    clauses = {
-        "zh": sorted({part for text in texts for part in re.split(r"[，。！？；\s]+", text) if 2 <= len(part) <= 30}),
-        "en": sorted({part.strip() for text in english for part in re.split(r"[,.!?;]+", text)
-                      if part.isascii() and part.strip().count(" ") >= 1}),
-    }  # fmt: skip
+def generate_rows(rows: int) -> Iterator[dict[str, Any]]:
+    """Comments with the lengths and copies of real ones; a fifth are answers, 250 are in a thread."""
     chance = random.Random(20261122)
-    common = [chance.choice(clauses["zh"]) for _ in range(50)]
-    for n in range(rows):
-        lang = "en" if n % 3 == 0 else "zh"
-        parts = chance.choices(clauses[lang], k=min(1 + int(chance.expovariate(0.7)), 12))
-        text = ("，" if lang == "zh" else ", ").join(parts)
+    for n, text in enumerate(generate_comments(rows)):
         thread, place = divmod(n, 250)
         yield {
-            "text": chance.choice(common) if chance.random() < 0.1 else f"{text} {chance.randrange(1_000)}",
-            "thread_id": f"t{thread}", "comment_id": str(n), "user": str(chance.randrange(rows)),
+            "text": text, "thread_id": f"t{thread}", "comment_id": str(n), "user": str(chance.randrange(rows)),
             "like_count": int(chance.paretovariate(1.2)) - 1,
             "parent_id": str(n - 1 - chance.randrange(min(place, 20))) if place and chance.random() < 0.2 else None,
         }  # fmt: skip
@@ -164,8 +152,6 @@ def stage_commits(rows: int) -> None:
 
     from pipeline import warehouse
     from pipeline.warehouse.upkeep import check, compact
-
-    sys.path.append(str(Path(__file__).parents[2]))
     from tests.support.rows.filled import filled
 
     seconds = []
@@ -256,7 +242,7 @@ def main(given: list[str]) -> None:
         with tempfile.TemporaryDirectory(prefix="undertone-scale-") as home:
             os.environ["UNDERTONE_HOME"] = home
             with (Path(home) / "scale.jsonl").open("w", encoding="utf-8") as file:
-                for row in drawn(rows):
+                for row in generate_rows(rows):
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")
             numbers[rows] = {}
             for stage in STAGES:

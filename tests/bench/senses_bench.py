@@ -1,6 +1,6 @@
 """Adapted Lesk on mapped signatures beside the plain one, which makes them anew for each word: run it as it is.
 
-Articles and summaries are those of XSum in UNDERTONE_DATA, or a few texts of ours repeated. Targets are all summary
+Articles and summaries are those of XSum in UNDERTONE_DATA, or those of the sample. Targets are all summary
 words as noun and as verb, where WordNet has them. The reference is that of the tests, with and without our lemma cache.
 All measures are compared on our tagged sentences, with the first sense and with a choice at random.
 """
@@ -18,10 +18,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from pipeline import sample
 from pipeline.metrics import resample
 from pipeline.text import glosses, senses, wordnet
-from tests.bench.run import against, cpu
-from tests.support.oracles.plain_senses import OURS, bare, plain, read_tagged
+from tests.bench.measure import compare, cpu
+from tests.support.oracles.plain_senses import bare, plain, read_tagged
 
 
 def resident() -> float:
@@ -33,9 +34,10 @@ def pairs() -> list[tuple[str, str]]:
     """Summaries and passages."""
     data = os.environ.get("UNDERTONE_DATA")
     if not data:
-        return [(text, " ".join(OURS)) for text in OURS] * 50
-    rows = (json.loads(line) for line in (Path(data) / "xsum" / "xsum_validation_1000.jsonl").open(encoding="utf-8"))
-    return [(row["summary"], row["document"]) for row in rows]
+        rows = [json.loads(line) for line in sample.SUMMARIES.read_text(encoding="utf-8").splitlines()]
+        return [(row["summary"], row["text"]) for row in rows]
+    lines = (Path(data) / "xsum" / "xsum_validation_1000.jsonl").read_text(encoding="utf-8").splitlines()
+    return [(row["summary"], row["document"]) for row in map(json.loads, lines)]
 
 
 def targets(store: senses.Store, summary: str) -> list[tuple[str, str]]:
@@ -102,14 +104,14 @@ def main() -> None:
     ours = lambda: [senses.disambiguate(store, asked, context) for asked, context in few]
     reference = lambda: [plain(asked, context) for asked, context in few]
     assert [bare(found) for found in ours()] == reference()
-    against("adapted Lesk, a summary a call", count, ours, reference, "plain, our lemmas cached", 3)
+    compare("adapted Lesk, a summary a call", count, ours, reference, "plain, our lemmas cached")
 
     def uncached() -> None:
         lemma, base = wordnet.lemmatize.__wrapped__, glosses._lemmatize.__wrapped__
         with patch.object(wordnet, "lemmatize", lemma), patch.object(glosses, "_lemmatize", base):
             reference()
 
-    against("adapted Lesk, a summary a call", count, ours, uncached, "plain, nothing cached", 1)
+    compare("adapted Lesk, a summary a call", count, ours, uncached, "plain, nothing cached")
 
 
 if __name__ == "__main__":

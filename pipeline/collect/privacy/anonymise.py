@@ -20,7 +20,7 @@ def hash_user(source: str, user: str | None, key: bytes | None) -> str | None:
     """HMAC-SHA256 of a user id under the installation's key, cut to 128 bits; None without id or key."""
     if not user or not key:
         return None
-    return hmac.new(key, f"undertone:v1:{source}:{user}".encode(), hashlib.sha256).hexdigest()[:32]
+    return hmac.digest(key, f"undertone:v1:{source}:{user}".encode(), "sha256").hex()[:32]
 
 
 def hash_users(users: pl.Series, source: str, key: bytes | None) -> pl.Series:
@@ -65,7 +65,7 @@ def _digest(source: str, value: str, key: bytes | None) -> str:
     """HMAC-SHA256 under the key; without one scrypt: a millisecond each, which makes trying all slow."""
     text = f"undertone:v1:id:{source}:{value}".encode("utf-8", "surrogatepass")
     if key:
-        return hmac.new(key, text, hashlib.sha256).hexdigest()[:32]
+        return hmac.digest(key, text, "sha256").hex()[:32]
     return hashlib.scrypt(text, salt=b"undertone:v1:id", n=512, r=8, p=1, dklen=16).hex()
 
 

@@ -123,10 +123,11 @@ def chunk_rows(
             bad_rows.append(row)
         else:
             batch.append(row)
-            names.update(row.values)
             byte_count += row.byte_count + _CELL_BYTES * len(row.values)
-            if len(names) > WIDEST:
-                raise BadInput(f"{source.path}: more than {WIDEST:,} columns; is a name of a field data?")
+            if not names.issuperset(row.values):
+                names.update(row.values)
+                if len(names) > WIDEST:
+                    raise BadInput(f"{source.path}: more than {WIDEST:,} columns; is a name of a field data?")
         # as a frame, each row has a cell for each name
         if len(batch) + len(bad_rows) >= source.size or byte_count + 16 * len(names) * len(batch) > CHUNK_BYTES:
             yield chunk()
