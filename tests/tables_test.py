@@ -102,8 +102,12 @@ def test_each_rule_refuses_its_row_and_no_other(name: str, change: dict[str, Any
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("scores", {"metric": "sarcasm", "value": 17.0}), ("scores", {"value": 0.0}), ("scores", {"value": 2.0}),
-        ("comments", {"parent_id": None}), ("comments", {"parent_id": "c0"}), ("comments", {"like_count": 0}),
+        ("scores", {"metric": "sarcasm", "value": 17.0}),
+        ("scores", {"value": 0.0}),
+        ("scores", {"value": 2.0}),
+        ("comments", {"parent_id": None}),
+        ("comments", {"parent_id": "c0"}),
+        ("comments", {"like_count": 0}),
         ("runs", {"read_count": 0, "kept_count": 0, "dropped_count": 0}),
         ("evaluations", {"day": DAY, "baseline": None}),
         ("sentences", {"explicit": None, "prompt": None, "label": "neither"}),
@@ -112,7 +116,7 @@ def test_each_rule_refuses_its_row_and_no_other(name: str, change: dict[str, Any
         ("pairs", {"cluster_id": None, "completion_id": None}),
         ("studies", {"model_id": None, "value": None, "low": None, "effective_count": None}),
     ],
-)  # fmt: skip
+)
 def test_rules_let_the_edges_through(name: str, change: dict[str, Any]) -> None:
     """Ranges include their ends, and a rule on a nullable column passes null."""
     assert TABLES[name].schema.is_valid(filled(name, change))

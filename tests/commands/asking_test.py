@@ -60,11 +60,14 @@ def test_a_part_is_answered(run: Run, server: Server, words: list[Any]) -> None:
     assert "without one: 1 rejected: Error code: 400" in message
 
 
-@pytest.mark.parametrize(("count", "page", "options", "message"), [
-    (3, b"", [], "0 of 3 requests have an answer"),
-    (0, b"", ["--cache-only"], "3 not in the ledger, and nothing may be asked"),
-    (0, b"<html>no model here</html>", [], "a page of HTML or XML, no JSON: <html>no model here</html>"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("count", "page", "options", "message"),
+    [
+        (3, b"", [], "0 of 3 requests have an answer"),
+        (0, b"", ["--cache-only"], "3 not in the ledger, and nothing may be asked"),
+        (0, b"<html>no model here</html>", [], "a page of HTML or XML, no JSON: <html>no model here</html>"),
+    ],
+)
 def test_nothing_is_answered(
     run: Run, server: Server, words: list[Any], count: int, page: bytes, options: list[str], message: str
 ) -> None:

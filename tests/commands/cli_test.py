@@ -58,10 +58,15 @@ NO_ENGINE = {"torch", "duckdb", "sqlglot", "airflow", "transformers", "matplotli
 NO_TABLES = {"transformers", "sentence_transformers", "pyiceberg", "sqlalchemy", "duckdb"}
 
 
-@pytest.mark.parametrize(("words", "absent"), [
-    (["--help"], NO_FRAMES), (["--version"], NO_FRAMES), (["tables"], NO_ENGINE),
-    (["score", "implicitness", "lines.txt"], NO_TABLES),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "absent"),
+    [
+        (["--help"], NO_FRAMES),
+        (["--version"], NO_FRAMES),
+        (["tables"], NO_ENGINE),
+        (["score", "implicitness", "lines.txt"], NO_TABLES),
+    ],
+)
 def test_a_command_imports_what_it_needs(
     request: pytest.FixtureRequest, tmp_path: Path, words: list[str], absent: set[str]
 ) -> None:

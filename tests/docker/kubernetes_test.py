@@ -138,9 +138,12 @@ def test_the_override_keeps_what_the_template_has(policy: ModuleType) -> None:
 
     workers = VALUES["workers"]
     container = {
-        "name": "base", "image": "undertone:0.1.0-cpu", "env": VALUES["env"], "resources": workers["resources"],
+        "name": "base",
+        "image": "undertone:0.1.0-cpu",
+        "env": VALUES["env"],
+        "resources": workers["resources"],
         "volumeMounts": workers["extraVolumeMounts"],
-    }  # fmt: skip
+    }
     spec = {"containers": [container], "volumes": workers["extraVolumes"]}
     template = PodGenerator.deserialize_model_dict({"spec": spec})
     assert isinstance(template, k8s.V1Pod)

@@ -31,8 +31,11 @@ AMPERSANDS = [repeated("amp;", "&"), repeated("#38;", "&"), lambda n: "&#" * (n 
 TAGS = [
     repeated(part) for part in ("<a ", "<a b='", "<a b=\"'", "<!--", "<![CDATA[", "<?", "</a ", "<p>", "<img alt=x ")
 ]
-MARKS = [repeated(part, before) for part in ('"', "“", "`", "*", "_", " ", "(", '{"', '{"a":[', "\n", "答案", "Answer: ")
-         for before in ("", "- a")]  # fmt: skip
+MARKS = [
+    repeated(part, before)
+    for part in ('"', "“", "`", "*", "_", " ", "(", '{"', '{"a":[', "\n", "答案", "Answer: ")
+    for before in ("", "- a")
+]
 
 READERS: dict[str, tuple[Callable[[str], object], list[Callable[[int], str]]]] = {
     "clean": (lambda text: normalise(pl.Series("text", [text])), AMPERSANDS),

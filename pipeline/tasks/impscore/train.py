@@ -98,8 +98,9 @@ def make_held_out(pairs: pl.DataFrame) -> list[HeldOut]:
     implicitness = ((i1 > i2).cast(pl.Float64) + (i1 > i3).cast(pl.Float64)) / 2
     pragmatics = (pl.col("near") < pl.col("far")).cast(pl.Float64)
     metrics: Sequence[tuple[str, pl.Expr, dict[str, Floats]]] = (
-        ("implicitness_accuracy", implicitness, baselines), ("pragmatics_accuracy", pragmatics, {}),
-    )  # fmt: skip
+        ("implicitness_accuracy", implicitness, baselines),
+        ("pragmatics_accuracy", pragmatics, {}),
+    )
     return [
         HeldOut(metric=metric, answer=partial(answer, value=value), baselines=others, texts=rows["implicit"])
         for metric, value, others in metrics

@@ -15,9 +15,13 @@ from pipeline.models.impscore import Metric, distance
 from pipeline.training.impscore.heads import Head
 
 COLUMNS = {
-    **dict.fromkeys(("metric", "split", "subset"), pl.String), "epoch": pl.Int64, "value": pl.Float64,
-    "baseline": pl.Float64, "baseline_name": pl.String, "pair_count": pl.Int64,
-}  # fmt: skip
+    **dict.fromkeys(("metric", "split", "subset"), pl.String),
+    "epoch": pl.Int64,
+    "value": pl.Float64,
+    "baseline": pl.Float64,
+    "baseline_name": pl.String,
+    "pair_count": pl.Int64,
+}
 
 
 def evaluate(pairs: pl.DataFrame, triples: pl.DataFrame, seed: int) -> pl.DataFrame:

@@ -51,9 +51,12 @@ def test_words_that_the_annotator_cut_otherwise(tmp_path: Path) -> None:
         {"words": ["今天", "真的", "很", "冷"], "compressed": ["今天", "冷"]},
     )
     assert read(path).rows["compression"].to_list() == [
-        ["It", "cost", "$30.6"], ["They", "won", "7-5"], ["They're", "late", "again"],
-        ["今", "天", "冷"], ["今天", "冷"],
-    ]  # fmt: skip
+        ["It", "cost", "$30.6"],
+        ["They", "won", "7-5"],
+        ["They're", "late", "again"],
+        ["今", "天", "冷"],
+        ["今天", "冷"],
+    ]
     assert read(path).rows["lang"].to_list() == ["en"] * 3 + ["zh"] * 2
 
 

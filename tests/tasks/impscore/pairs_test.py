@@ -83,8 +83,9 @@ def test_importing_again_replaces_the_source(tables: object, tmp_path: Path) -> 
     assert pairs.build("mine", DAY) == 2
     rows = warehouse.scan("pairs").sort("implicit").select("implicit", "explicit", "negative", "completion_id")
     assert rows.collect().rows() == [
-        ("Brr.", "I am cold.", "Hurry up.", None), ("Tick tock.", "Hurry up.", "I am cold.", None),
-    ]  # fmt: skip
+        ("Brr.", "I am cold.", "Hurry up.", None),
+        ("Tick tock.", "Hurry up.", "I am cold.", None),
+    ]
     assert pairs.import_sentences("mine", str(text(path, "text\nBrr.\n")), DAY, is_own=True) == 1
     counts = warehouse.scan("sentences").collect().group_by("source").len()
     assert sorted(counts.rows()) == [("latent_hatred", 5), ("mine", 1)]

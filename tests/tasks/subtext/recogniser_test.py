@@ -31,11 +31,19 @@ def labelled(count: int = 24, start: int = 0) -> list[dict[str, Any]]:
 
 def release(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Publish labelled comments; return the rows."""
-    published = filled("annotated_comments", *(
-        {"release": name, "row_id": digest(row["text"], 16), "text": row["text"], "context": row["context"],
-         "is_subtext": row["label"] and row["label"] == "1"}
-        for row in rows
-    ))  # fmt: skip
+    published = filled(
+        "annotated_comments",
+        *(
+            {
+                "release": name,
+                "row_id": digest(row["text"], 16),
+                "text": row["text"],
+                "context": row["context"],
+                "is_subtext": row["label"] and row["label"] == "1",
+            }
+            for row in rows
+        ),
+    )
     warehouse.overwrite("annotated_comments", warehouse.make_slice(release=name), published)
     return rows
 

@@ -20,10 +20,12 @@ from pipeline.tasks.subtext import recovery
 from tests.examples.sources.writing import jsonl
 from tests.support.servers.llm_server import Server
 
-ROWS = pl.DataFrame({
-    "text": ["你可真准时", "Lovely weather", "666", "nothing"],
-    "context": ["他迟到了一小时", None, "一段翻车的视频", None],
-})  # fmt: skip
+ROWS = pl.DataFrame(
+    {
+        "text": ["你可真准时", "Lovely weather", "666", "nothing"],
+        "context": ["他迟到了一小时", None, "一段翻车的视频", None],
+    }
+)
 CHOICES = ROWS.head(2).with_columns(
     question=pl.lit(None, pl.String),
     options=pl.Series([["夸他准时", "嫌他迟到"], ["It is sunny.", "It is awful.", "It is cold."]]),
@@ -53,10 +55,14 @@ def build_options(server: Server, **more: Any) -> Options:
 
 
 WORKED = [  # the first is that of table 1, row 1, in our words; the second is satire
-    ("为了你，再高的墙我也翻过去。", "一首情歌下面的评论",
-     "为了你，再大的困难我也能克服。", "我想做你的恋人，有困难我会克服。"),
+    (
+        "为了你，再高的墙我也翻过去。",
+        "一首情歌下面的评论",
+        "为了你，再大的困难我也能克服。",
+        "我想做你的恋人，有困难我会克服。",
+    ),
     ("他真会开车，专往树上开。", "表弟想借车", "他不会开车，总是撞树。", "不要把车借给他。"),
-]  # fmt: skip
+]
 
 
 def test_the_worked_example_in_two_steps(tables: Path) -> None:
