@@ -4,16 +4,14 @@ import re
 import subprocess
 import sys
 import sysconfig
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from pipeline import sample
+from tests.docker.supply_chain_test import PROJECT, ROOT
 from tests.support.commands import run
 
-ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 UV = Path(sys.executable).with_name("uv")
 
 
@@ -27,24 +25,15 @@ def _run_uv(*words: object) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the sdist by the locked build tools."""
+def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with sdist and wheel, and an environment that has the wheel in the tested versions, without an extra."""
     if not UV.is_file():
         pytest.skip("there is no uv: make setup")
-    folder = tmp_path_factory.mktemp("dist")
+    folder = tmp_path_factory.mktemp("clean")
     _run_uv("build", "--build-constraint", "docker/requirements-build.txt", "--out-dir", folder, ".")
-    assert len([*folder.glob("undertone-*.tar.gz")]) == 1
-    (path,) = folder.glob("*.whl")
-    return path
-
-
-@pytest.fixture(scope="module")
-def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` of an environment that has the wheel and what it depends on, in the tested versions, and no extra."""
-    folder = tmp_path_factory.mktemp("clean") / "venv"
-    _run_uv("venv", "--python", sys.executable, folder)
-    _run_uv("pip", "install", "--python", folder, "-c", "constraints.txt", wheel)
-    return folder / "bin"
+    _run_uv("venv", "--python", sys.executable, folder / "venv")
+    _run_uv("pip", "install", "--python", folder / "venv", "-c", "constraints.txt", *folder.glob("*.whl"))
+    return folder
 
 
 @pytest.fixture
@@ -53,7 +42,7 @@ def python(clean: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PYTHONPATH", raising=False)
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)  # else each process compiles all that it imports
-    return clean / "python"
+    return clean / "venv" / "bin" / "python"
 
 
 def test_core_commands_need_no_extra(python: Path, tmp_path: Path) -> None:
@@ -81,28 +70,24 @@ def test_core_commands_need_no_extra(python: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "package", "extra"),
-    [
-        (("score", "implicitness", "lines.txt"), "torch", "train"),
-        (("groups", "rank"), "torch", "train"),
-        (("up",), "airflow", "airflow"),
-    ],
+    ("words", "needed"),
+    [("score implicitness lines.txt", "torch train"), ("groups rank", "torch train"), ("up", "airflow airflow")],
 )
-def test_what_needs_an_extra_names_it(
-    python: Path, tmp_path: Path, words: tuple[str, ...], package: str, extra: str
-) -> None:
+def test_what_needs_an_extra_names_it(python: Path, tmp_path: Path, words: str, needed: str) -> None:
     """A command that lacks an extra ends with one line that says what to install, and exit code 4."""
     (tmp_path / "lines.txt").write_text("How kind of you.\n", encoding="utf-8")
-    done = run(words, python=python)
+    done = run(words.split(), python=python)
+    package, extra = needed.split()
     assert done.returncode == 4
     line = rf"undertone: {package} is not installed( next to \S+)?: pip install 'undertone\[{extra}\]'"
     assert re.fullmatch(line, done.stderr.splitlines()[-1])
 
 
 def test_library_needs_no_extra(python: Path) -> None:
-    """`import pipeline` and its modules for frames, tables and metrics import neither."""
-    code = "import pipeline, pipeline.warehouse, pipeline.metrics.overlap, pipeline.collect, pipeline.label"
-    subprocess.run([python, "-c", code], check=True)
+    """`import pipeline`, which is the wheel's, and its modules for frames, tables and metrics import neither."""
+    code = "import pipeline, pipeline.warehouse, pipeline.metrics.overlap, pipeline.collect; print(pipeline.__file__)"
+    place = subprocess.check_output([python, "-c", code], text=True)
+    assert place.startswith(str(python.parents[1]))
 
 
 def test_first_score_outside_the_repository(python: Path, tmp_path: Path) -> None:
@@ -113,12 +98,11 @@ def test_first_score_outside_the_repository(python: Path, tmp_path: Path) -> Non
     done = run(("score", "implicitness", "lines.txt"), ("selftest",), python=python)
     assert done.returncode == 0, done.stderr
     assert "40 of 40 scores" in done.stderr + done.stdout
-    place = subprocess.check_output([python, "-c", "import pipeline; print(pipeline.__file__)"], text=True)
-    assert place.startswith(str(packages))
 
 
 @pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
-def test_each_extra_resolves(wheel: Path, clean: Path, extra: str) -> None:
+def test_each_extra_resolves(clean: Path, extra: str) -> None:
     """Each extra can be installed with the versions of constraints.txt."""
-    words = ("pip", "install", "--dry-run", "--python", clean.parent, "-c", "constraints.txt")
+    (wheel,) = clean.glob("*.whl")
+    words = ("pip", "install", "--dry-run", "--python", clean / "venv", "-c", "constraints.txt")
     assert "Would install" in _run_uv(*words, f"undertone[{extra}] @ {wheel.as_uri()}")

@@ -14,9 +14,7 @@ import os
 import re
 import shutil
 import tarfile
-import threading
 from collections.abc import Iterable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -31,36 +29,9 @@ def hash_rows(rows: Iterable[Mapping[str, Any]]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-class Model(BaseHTTPRequestHandler):
-    """A language model that gives one answer."""
-
-    def do_POST(self) -> None:
-        """Answer a chat."""
-        self.rfile.read(int(self.headers["Content-Length"]))
-        message = {"role": "assistant", "content": json.dumps({"plain": "照字面", "meaning": "话里有话"})}
-        usage = {"prompt_tokens": 9, "completion_tokens": 9, "total_tokens": 18}
-        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-        chat = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
-        body = json.dumps(chat).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Print nothing."""
-
-
-def main() -> None:
+def main(service: str) -> None:
     """Run commands of version 0.1.0 and pack what they leave."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Model)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    os.environ |= {
-        "UNDERTONE_HOME": str(HOME),
-        "UNDERTONE_USER_KEY": "0.1.0",
-        "UNDERTONE_LLM_URL": f"http://127.0.0.1:{server.server_port}/v1",
-    }
+    os.environ |= {"UNDERTONE_HOME": str(HOME), "UNDERTONE_USER_KEY": "0.1.0", "UNDERTONE_LLM_URL": service}
     from pyiceberg.table import TableProperties
 
     TableProperties.WRITE_AVRO_COMPRESSION_DEFAULT = "null"
@@ -105,4 +76,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from servers.llm_server import Server  # beside this file
+
+    with Server(write=lambda *_: json.dumps({"plain": "照字面", "meaning": "话里有话"})) as server:
+        main(server.url)

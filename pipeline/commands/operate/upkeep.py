@@ -87,9 +87,10 @@ def check(
 
 
 def upgrade(yes: Annotated[bool, Option("--yes", "-y", help="Do not ask; it is backed up.")] = False) -> None:
-    """Upgrade the home of an earlier version: its tables, its ledger, who may read it; then check. Safe to repeat.
+    """Upgrade the home of an earlier version, and check it. Safe to repeat. Stop Airflow and back up first.
 
-    Stop Airflow and back up first. No row changes. Exit code 1 if a check fails.
+    It adds tables and columns, also to the ledger, and makes the home readable by its owner only. No row changes. Exit
+    code 1 if a check fails.
 
     Examples: `undertone upgrade`; `undertone upgrade --yes`
     """
