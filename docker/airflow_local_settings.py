@@ -20,7 +20,7 @@ def pod() -> Any:
     )
     task = k8s.V1Container(
         name="base",  # the one that runs the task, in every pod of Airflow's
-        image=conf.get("kubernetes_executor", "worker_container_repository") + ":0.1.0-gpu",
+        image=conf.get("kubernetes_executor", "worker_container_repository") + ":0.2.0-gpu",
         resources=k8s.V1ResourceRequirements(
             requests={"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1"},
             limits={"memory": "24Gi", "nvidia.com/gpu": "1"},

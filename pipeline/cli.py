@@ -118,6 +118,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
                           "operate.running:health"),
         "heal": Command("Find days that lack tokens or scores, and make them.", "operate.running:heal"),
         "backfill": Command("Run days through collect, tokenize, score and report.", "operate.running:backfill"),
+        "upgrade": Command("Upgrade the home of an earlier version, and check it.", "operate.upkeep:upgrade"),
         "forget": Command("Erase everything that comes from some comments, and write a receipt.",
                           "operate.forget:forget"),
         "check": Command("Run the data checks of sql/checks, or look for damaged files.", "operate.upkeep:check"),

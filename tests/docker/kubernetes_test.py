@@ -139,7 +139,7 @@ def test_the_override_keeps_what_the_template_has(policy: ModuleType) -> None:
     workers = VALUES["workers"]
     container = {
         "name": "base",
-        "image": "undertone:0.1.0-cpu",
+        "image": "undertone:1.2.3-cpu",
         "env": VALUES["env"],
         "resources": workers["resources"],
         "volumeMounts": workers["extraVolumeMounts"],
@@ -151,7 +151,10 @@ def test_the_override_keeps_what_the_template_has(policy: ModuleType) -> None:
     assert {volume["name"] for volume in merged["volumes"]} == {"secrets", "files", "shared-memory"}
     (container,) = merged["containers"]
     assert container["env"] == VALUES["env"]
-    assert container["image"] == "registry.example.org/undertone:0.1.0-gpu"
+    assert (
+        container["image"]
+        == f"registry.example.org/undertone:{VALUES['images']['airflow']['tag'].replace('cpu', 'gpu')}"
+    )
     paths = {"/run/secrets", "/home/airflow/.aws/credentials", "/var/lib/undertone", "/dev/shm"}  # noqa: S108
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == paths
     assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"

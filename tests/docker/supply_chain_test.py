@@ -106,10 +106,16 @@ def test_images_have_what_pyproject_asks_for(name: str) -> None:
 
 
 def test_the_images_are_of_this_version() -> None:
-    """The version in pyproject.toml is the one that images, compose file, chart values and policy name."""
-    for name in ("Dockerfile", "compose.yaml", "values.yaml", "airflow_local_settings.py"):
-        versions = re.findall(r"\b(\d+\.\d+\.\d+)-[cg]pu\b", (DOCKER / name).read_text())
-        assert set(versions) == {PROJECT["version"]}, name
+    """The version in pyproject.toml is that of images, compose file, chart, policy, citation and newest changes."""
+    files = [DOCKER / name for name in ("Dockerfile", "compose.yaml", "values.yaml", "airflow_local_settings.py")]
+    for path in [*files, ROOT / "CITATION.cff"]:
+        stated = r"\b(\d+\.\d+\.\d+)-[cg]pu\b|(?:image\.version=\"|^version: )([\d.]+)"
+        versions = {first or second for first, second in re.findall(stated, path.read_text(encoding="utf-8"), re.M)}
+        assert versions == {PROJECT["version"]}, path
+    changes = re.findall(r"^## (\d\S+) - (\S+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    released = re.search(r"^date-released: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M)
+    assert released
+    assert changes[0] == (PROJECT["version"], released[1])
 
 
 FORBIDDEN = {

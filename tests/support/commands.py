@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -20,10 +21,12 @@ for words in json.loads(sys.argv[1]):
 """
 
 
-def run(*commands: Sequence[object], umask: int = -1) -> "subprocess.CompletedProcess[str]":
+def run(
+    *commands: Sequence[object], umask: int = -1, python: str | Path = sys.executable
+) -> "subprocess.CompletedProcess[str]":
     """Run commands one after another in one process, whose start takes longer than they do; a failure ends it."""
     words = json.dumps([[*map(str, command)] for command in commands])
-    return subprocess.run([sys.executable, "-c", _RUN, words], capture_output=True, text=True, check=False, umask=umask)
+    return subprocess.run([python, "-c", _RUN, words], capture_output=True, text=True, check=False, umask=umask)
 
 
 def import_here(patch: pytest.MonkeyPatch) -> None:

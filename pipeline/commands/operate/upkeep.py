@@ -1,18 +1,22 @@
-"""The upkeep of the tables without Airflow, and the tables for other programs: `connect` and `snapshot`."""
+"""The upkeep of the tables without Airflow (`undertone upgrade` and others), and the tables for other programs."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import polars as pl
-from typer import Argument, Exit, Option, echo
+from typer import Argument, Exit, Option, confirm, echo
 
-from pipeline import warehouse
+from pipeline import __version__, settings, warehouse
+from pipeline.commands.data import init
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Json
 from pipeline.errors import BadInput
+from pipeline.llm.ledger.answers import open_ledger
 from pipeline.progress import iterate
 from pipeline.tasks import upkeep
+from pipeline.tasks.labelling import csd
 from pipeline.tasks.record.retry import retry
 
 
@@ -81,6 +85,31 @@ def check(
         if rows:
             console.table(pl.DataFrame(rows[:5]))
     raise Exit(int(is_failed))
+
+
+def upgrade(yes: Annotated[bool, Option("--yes", "-y", help="Do not ask; it is backed up.")] = False) -> None:
+    """Upgrade the home of an earlier version, and check it. Safe to repeat. Stop Airflow and back up first.
+
+    It adds tables and columns, also to the ledger, and makes the home readable by its owner only. No row changes. Exit
+    code 1 if a check fails.
+
+    Examples: `undertone upgrade`; `undertone upgrade --yes`
+    """
+    run = warehouse.scan("runs").sort("started_at").select("code_version").tail(1).collect()
+    home, paths = str(settings.home()), settings.absolute()
+    elsewhere = [name for name, path in paths.items() if not f"{path}/".startswith(f"{home}/")]
+    console.report(f"{home} was written by version {run.item() if run.height else 'unknown'}; this is {__version__}")
+    console.report(f"Stop Airflow, and back up {home}{''.join(f', {name}' for name in elsewhere)}")
+    if not (yes or sys.stdin.isatty()):
+        raise BadInput("back up first, then give --yes where there is no terminal")
+    if not yes:
+        confirm("Is it backed up?", abort=True, err=True)
+    init()
+    open_ledger(settings.llm_ledger())
+    for project, count in csd.count_reopened().items():
+        problem = f"project {project}: {count} fields are open again: three raters differ, and the answer is a value"
+        console.report(f"{problem}; run `undertone label adjudicate --project {project}`")
+    check()
 
 
 def recover_catalog(

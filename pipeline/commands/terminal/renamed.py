@@ -1,4 +1,4 @@
-"""Old names of commands and options, which work until the next release and print one line with the new name."""
+"""Old names of commands and options, which work until the next minor version and print one line with the new name."""
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -89,4 +89,4 @@ def _warn(changes: Mapping[str, str]) -> None:
     from pipeline.commands.terminal import console
 
     names = "; ".join(f"`{old}` is now `{new}`" for old, new in changes.items())
-    console.report(f"{names}. The old name stops working in the next release.")
+    console.report(f"{names}. The old name stops working in the next minor version.")

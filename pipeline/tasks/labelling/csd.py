@@ -247,6 +247,16 @@ def count_states(project: str) -> pl.DataFrame:
     )
 
 
+def count_reopened() -> dict[str, int]:
+    """Count by project the fields that are settled in `annotations`, and open by the rules of today."""
+    settled = warehouse.scan("annotations", pl.col("state") != "open").select("project", "task_id", "field").collect()
+    counts = {}
+    for (project,), fields in settled.group_by("project"):
+        is_open = decide(str(project)).annotations.filter(state="open")
+        counts[str(project)] = is_open.join(fields, on=["task_id", "field"], how="semi").height
+    return {project: count for project, count in sorted(counts.items()) if count}
+
+
 def measure_file_agreement(path: Path, reading: rating_files.Reading | None = None) -> pl.DataFrame:
     """Measure the agreement of labels in a file, of any tasks.
 
