@@ -1,12 +1,14 @@
 """The page: one file, no network, comments as text and never as markup."""
 
+import json
+import shlex
 from typing import Any
 
 import polars as pl
 import pytest
 
 from pipeline.report.daily.page import render
-from tests.support.pages import HOSTILE, Page, check_offline
+from tests.support.pages import HOSTILE, Page, check_offline, texts
 
 
 def test_page_needs_no_network(contents: Any) -> None:
@@ -20,6 +22,7 @@ def test_comments_and_titles_stay_text(contents: Any, column: str, text: str) ->
     """A hostile comment or title adds no element and no handler: it is read as the text it is."""
     no_words = contents["most"].with_columns(words=pl.lit(None, contents["most"].schema["words"]))
     contents["most"] = contents["least"] = no_words
+    contents["weeks"]["examples"] = contents["weeks"]["examples"].clear()
     plain = Page(render(contents))
     contents["most"] = no_words.with_columns(pl.lit(text).alias(column))
     html = render(contents)
@@ -71,6 +74,67 @@ def test_numbers_are_shown(contents: Any) -> None:
         "implicitness|model:abab|lang:en",
     ):  # fmt: skip
         assert part in texts
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_first_screen_stays_text(contents: Any, name: str) -> None:
+    """Hostile sources, judges, comments and titles are read as text; a source cannot leave its quotes in a command."""
+    plain, weeks = Page(render(contents)), contents["weeks"]
+    weeks["changes"] = weeks["changes"].with_columns(source=pl.lit(name), judge=pl.lit(name))
+    weeks["examples"] = weeks["examples"].with_columns(
+        pl.lit(name).alias(column) for column in ("source", "text", "title")
+    )
+    contents["scores"] = contents["scores"].with_columns(source=pl.lit(name))
+    page = Page(render(contents))
+    assert page.tags <= plain.tags
+    assert not [attribute for _, attrs in page.elements for attribute in attrs if attribute.startswith("on")]
+    assert page.texts.count(name) >= 6
+    (command,) = [text for text in page.texts if text.startswith("undertone browse --where") and "among" in text]
+    view = {"among": {"source": [name]}, "between": {"day": ["2026-11-19", "2026-11-19"]}}
+    assert json.loads(shlex.split(command)[-1]) == view
+
+
+def test_the_change_in_sentences(contents: Any) -> None:
+    """Up or down with its interval, the share above last week's quarter, what a judge says, counts; else why not."""
+    page = texts(render(contents))
+    for sentence in (
+        "the mean changed clearly in 1 of 2 sources: weibo (zh) rose from 1.000 to 1.100 (+0.100, 95 % interval +0.050 "
+        "to +0.150).",
+        "In weibo (zh), 40 % of the comments are more implicit than three quarters of last week's; then it was 25 %.",
+        "As the judge gpt:scale would score weibo (zh), its mean changed by +0.080, 95 % interval −0.010 to +0.170.",
+        "2,400 comments in 180 threads are compared with 2,000 of last week (+20 %).",
+        "↑ raises it Nice hat. A hat zhihu 2.000 99 3 ↓ lowers it 你可真准时。",
+        "zhihu (zh) 7 1,200 1,000 90 80 1.100 1.000 0.100 –",
+    ):  # fmt: skip
+        assert sentence in page
+    changes = contents["weeks"]["changes"]
+    contents["weeks"]["changes"] = changes.tail(1)
+    page = texts(render(contents))
+    reason = (
+        "no source changed clearly: an interval needs ten threads in both weeks. The largest difference: zhihu (zh)"
+    )
+    assert f"{reason} rose from 1.000 to 1.100." in page
+    assert "These means are the scorer's own: no judge corrected them" in page
+    contents["weeks"]["changes"] = changes.head(1).with_columns(change=-0.02, low=-0.05, is_clear=False)
+    page = texts(render(contents))
+    assert "no source changed clearly: each interval of 95 % includes 0." in page
+    assert "20 % of the comments are more explicit than three quarters of last week's; then it was 25 %." in page
+    contents["weeks"] = {}
+    assert "No comparison: no source has scores by this model" in render(contents)
+
+
+def test_figures_have_text_and_comments_their_language(contents: Any) -> None:
+    """Each figure is an image with a name, described by a part of the page; each comment has its language."""
+    elements = Page(render(contents)).elements
+    figures = [attrs for _, attrs in elements if attrs.get("class") == "figure"]
+    ids = {attrs["id"] for _, attrs in elements if attrs.get("id")}
+    assert len(figures) == 3
+    for figure in figures:
+        assert figure["role"] == "img"
+        assert figure["aria-label"]
+        assert {*(figure["aria-describedby"] or "").split()} <= ids
+    langs = [attrs["lang"] for _, attrs in elements if attrs.get("class") == "text"]
+    assert langs == ["en", "zh", "en", "zh", "zh", "en"]
 
 
 def test_warnings(contents: Any) -> None:
