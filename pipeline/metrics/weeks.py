@@ -25,27 +25,26 @@ GROUP = ("source", "lang")
 
 
 def measure_changes(threads: pl.DataFrame) -> pl.DataFrame:
-    """Measure the change of each group from sums over threads.
+    """Measure the change of each group from sums over threads of both weeks.
 
     Args:
         threads: source, lang, thread_id, is_now, comment_count, total (of the scores), low_count and high_count (of
             comments below the first and above the last quarter of the scores of the week before).
 
     Returns:
-        Of each group that has both weeks: comment_count, thread_count, mean, low_share and high_share, each of now and
-        with `_before`; change with low and high, NaN where a week has fewer than ten threads.
+        source, lang; thread_count, comment_count, mean, low_share and high_share, of now and with `_before`; change
+        with low and high, NaN where a week has fewer than ten threads.
     """
     rows = []
     for key, part in sorted(threads.partition_by(*GROUP, as_dict=True).items()):
         row: dict[str, Any] = dict(zip(GROUP, key, strict=True))
-        for suffix, week in (("", part.filter("is_now")), ("_before", part.filter(~pl.col("is_now")))):
-            count = week["comment_count"].sum()
-            row |= {f"thread_count{suffix}": week.height, f"comment_count{suffix}": count}
+        for suffix, is_now in (("", True), ("_before", False)):
+            week = part.filter(is_now=is_now)
+            row |= {f"thread_count{suffix}": week.height, f"comment_count{suffix}": week["comment_count"].sum()}
             for name, column in (("mean", "total"), ("low_share", "low_count"), ("high_share", "high_count")):
-                row[name + suffix] = week[column].sum() / count if count else np.nan
-        if row["thread_count"] and row["thread_count_before"]:
-            rows.append(row | dict(zip(("change", "low", "high"), measure_change(part), strict=True)))
-    return pl.DataFrame(rows)
+                row[name + suffix] = week[column].sum() / row[f"comment_count{suffix}"]
+        rows.append(row | measure_change(part)._asdict())
+    return pl.DataFrame(rows).rename({"value": "change"})
 
 
 def measure_change(threads: pl.DataFrame) -> Interval:
@@ -65,29 +64,23 @@ def measure_change(threads: pl.DataFrame) -> Interval:
 def _subtract_means(sums: Floats) -> Floats:
     """Subtract the mean before from the mean now: [draws, 4] -> [draws], NaN without comments in a week."""
     with np.errstate(invalid="ignore"):
-        change: Floats = sums[:, 1] / sums[:, 0] - sums[:, 3] / sums[:, 2]
-    return change
+        return np.asarray(sums[:, 1] / sums[:, 0] - sums[:, 3] / sums[:, 2])
 
 
 def combine_corrected(days: pl.DataFrame) -> pl.DataFrame:
-    """Combine means that a judge corrected day by day to the change of each group, with an interval of 95 %.
+    """Combine means that a judge corrected day by day to the change of each group, if all days have one judge.
 
-    The days are weighted by their comments. Their errors are independent, since each day has a sample of its own; the
-    interval is about the comments of these days, not about other threads.
+    Each day has a sample of its own, so their errors are independent. The interval of 95 % is about the comments of
+    these days, not about other threads.
 
-    Args:
-        days: source, lang, is_now, comment_count, corrected_mean, corrected_low, corrected_high, judge.
-
-    Returns:
-        source, lang, corrected, corrected_low, corrected_high, judge; only groups whose days are all corrected by one
-        judge.
+    In: source, lang, is_now, comment_count, corrected_mean, corrected_low, corrected_high, judge. Out: source, lang,
+    judge, corrected (a change), corrected_low, corrected_high.
     """
     weight = pl.col("comment_count") / pl.col("comment_count").sum().over(*GROUP, "is_now")
     half = (pl.col("corrected_high") - pl.col("corrected_low")) / 2
     is_whole = (pl.col("corrected_mean").is_not_null().all() & (pl.col("judge").n_unique() == 1)).over(GROUP)
-    changes = days.filter(is_whole).with_columns(
-        part=pl.when("is_now").then(weight).otherwise(-weight) * pl.col("corrected_mean"), square=(weight * half) ** 2
-    )
-    sums = changes.group_by(GROUP).agg(pl.col("part", "square").sum(), pl.col("judge").first())
+    part = pl.when("is_now").then(weight).otherwise(-weight) * pl.col("corrected_mean")
+    parts = days.with_columns(part=part, square=(weight * half) ** 2).filter(is_whole)
+    sums = parts.group_by(GROUP).agg(pl.col("part", "square").sum(), pl.col("judge").first())
     value, error = pl.col("part"), pl.col("square").sqrt()
     return sums.select(*GROUP, "judge", corrected=value, corrected_low=value - error, corrected_high=value + error)

@@ -1,6 +1,6 @@
 """The week until a day next to the one before, from the tables, as numpy computes it."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,38 +16,32 @@ from tests.support.rows.filled import DAY, digest, filled
 MODEL, OTHER = "a" * 64, "b" * 64
 
 
-def write_weeks() -> pl.DataFrame:
-    """Write two sources on some days of two weeks; return source, day, thread, comment and score."""
-    rng, rows = np.random.default_rng(5), []
-    for source, rise, ages in (("weibo", 0.6, (0, 2, 7, 9)), ("zhihu", -0.5, (0, 1, 7)), ("bilibili", 0, (0, 3, 12))):
-        for age in ages:
-            for number in range(48):
-                mean = 1 + rise * (age < 7) + 0.2 * (number % 12 - 6) / 6
-                value = round(float(np.clip(mean + rng.normal(0, 0.1), 0, 2)), 6)
-                rows.append((source, DAY - timedelta(days=age), f"{age}-{number % 12}", f"{age}-{number}", value))
-    rows += [
-        ("weibo", DAY - timedelta(days=5), "x", f"x-{n}", 2.0) for n in range(9)
-    ]  # of another model the week before
-    rows += [("weibo", DAY - timedelta(days=12), "x", f"y-{n}", 0.0) for n in range(9)]
-    frame = pl.DataFrame(rows, schema=("source", "day", "thread_id", "comment_id", "value"), orient="row")
-    dicts = frame.with_columns(text=pl.format("text {} {}", "source", "comment_id")).to_dicts()
-    comments = [
-        row | {"lang": "zh", "like_count": number * 7 % 100, "user_id": digest("me", 32)}
-        for number, row in enumerate(dicts)
-    ]
-    scores = [row | {"model_id": OTHER if row["comment_id"][0] == "y" else MODEL} for row in dicts]
-    for row in (*comments, *scores):
-        row.pop("value" if "like_count" in row else "text")
-    for name, part in (("comments", comments), ("scores", scores)):
-        for source in frame["source"].unique():
-            warehouse.overwrite(name, {"source": source}, filled(name, *part).filter(source=source), "test")
-    return frame.with_columns(like_count=pl.Series([row["like_count"] for row in comments]))
+def ago(days: int) -> date:
+    """The day so many days before."""
+    return DAY - timedelta(days=days)
 
 
 @pytest.fixture
 def rows(tables: Any) -> pl.DataFrame:
-    """The rows of two weeks, in the tables."""
-    return write_weeks()
+    """Write comments and scores of three sources on some days of two weeks; return them."""
+    rng, rows = np.random.default_rng(5), []
+    for source, rise, ages in (("weibo", 0.6, (0, 2, 7, 9)), ("zhihu", -0.5, (0, 1, 7)), ("bilibili", 0, (0, 3, 12))):
+        for age, number in ((age, number) for age in ages for number in range(48)):
+            value = np.clip(1 + rise * (age < 7) + 0.03 * (number % 12) + rng.normal(0, 0.1), 0, 2)
+            rows.append((source, ago(age), f"{age}-{number % 12}", f"{age}-{number}", round(value, 6), MODEL))
+    rows += [("weibo", ago(age), "x", f"x{age}", 2.0, model) for age, model in ((5, MODEL), (12, OTHER))]
+    columns = ("source", "day", "thread_id", "comment_id", "value", "model_id")
+    scores = pl.DataFrame(rows, schema=columns, orient="row")
+    more = {
+        "text": pl.format("text {} {}", "source", "comment_id"),
+        "lang": pl.lit("zh"),
+        "user_id": pl.lit(digest(1, 32)),
+    }
+    comments = scores.drop("value", "model_id").with_columns(like_count=pl.Series(range(len(rows))) * 7 % 100, **more)
+    for name, frame in (("comments", comments), ("scores", scores)):
+        for (source,), part in frame.partition_by("source", as_dict=True).items():
+            warehouse.overwrite(name, {"source": source}, filled(name, *part.to_dicts()), "test")
+    return scores.with_columns(comments.select("text", "like_count"))
 
 
 def test_changes_are_of_days_that_both_weeks_have(rows: pl.DataFrame) -> None:
@@ -56,33 +50,30 @@ def test_changes_are_of_days_that_both_weeks_have(rows: pl.DataFrame) -> None:
     assert changes["source"].to_list() == ["weibo", "zhihu"]  # the larger first; bilibili has no day in both
     for row, days in zip(changes.to_dicts(), ((0, 2), (0,)), strict=True):
         part = rows.filter(source=row["source"])
-        now, before = (
-            part.filter(pl.col("day").is_in([DAY - timedelta(days=age + add) for age in days]))["value"].to_numpy()
-            for add in (0, 7)
-        )
-        assert (row["day_count"], row["thread_count"], row["thread_count_before"]) == (len(days), *[12 * len(days)] * 2)
-        assert (row["comment_count"], row["mean"]) == (len(now), pytest.approx(now.mean()))
-        assert row["change"] == pytest.approx(now.mean() - before.mean())
+        now, before = (part.filter(pl.col("day").is_in([ago(n + m) for n in days]))["value"].to_numpy() for m in (0, 7))
         first, last = np.quantile(before, (0.25, 0.75))
-        assert (row["low_share"], row["high_share"]) == ((now < first).mean(), (now > last).mean())
-        assert row["high_share_before"] == (before > last).mean()
-        assert row["is_clear"]
-        assert row["judge"] is None
+        expected = {
+            "day_count": len(days), "thread_count": 12 * len(days), "comment_count_before": len(before),
+            "mean": pytest.approx(now.mean()), "change": pytest.approx(now.mean() - before.mean()),
+            "low_share": (now < first).mean(), "high_share": (now > last).mean(), "is_clear": True, "judge": None,
+        }  # fmt: skip
+        assert {name: row[name] for name in expected} == expected
 
 
 def test_examples_show_the_change(rows: pl.DataFrame) -> None:
     """Five comments of the day: above last week's quarter where the mean rose, below where it fell, by likes."""
     result = weeks.compare_weeks(str(DAY), MODEL)
-    examples, expected = result["examples"], {}
-    for row in result["changes"].to_dicts():
-        part, is_up = rows.filter(source=row["source"], day=DAY), row["change"] > 0
-        edge = row["last_quarter"] if is_up else row["first_quarter"]
-        part = part.filter(pl.col("value") > edge if is_up else pl.col("value") < edge)
+    turns = []
+    for row, way in zip(result["changes"].to_dicts(), (1, -1), strict=True):
+        value, edge = pl.col("value"), row["last_quarter"] if way > 0 else row["first_quarter"]
+        part = rows.filter(value > edge if way > 0 else value < edge, source=row["source"], day=DAY)
         part = part.sort(-pl.col("like_count"), "thread_id", "comment_id")
-        expected[row["source"]] = [(1 if is_up else -1, f"text {row['source']} {name}") for name in part["comment_id"]]
-    both = [pair for pairs in zip(*expected.values(), strict=False) for pair in pairs][:5]
-    assert examples.select("way", "text").rows() == both
-    assert {"user_id", "comment_id", "thread_id"}.isdisjoint(examples.columns)
+        turns.append([(way, text) for text in part["text"]])
+    assert (
+        result["examples"].select("way", "text").rows()
+        == [row for turn in zip(*turns, strict=False) for row in turn][:5]
+    )
+    assert {"user_id", "comment_id", "thread_id"}.isdisjoint(result["examples"].columns)
     page = texts(Path(report.write(str(DAY))).read_text(encoding="utf-8"))
     assert "weibo (zh) rose from" in page
     assert page.count("↓ lowers it") == 2
@@ -90,7 +81,6 @@ def test_examples_show_the_change(rows: pl.DataFrame) -> None:
 
 def test_a_day_without_an_earlier_week(rows: pl.DataFrame) -> None:
     """It has nothing to compare, and the page has one line that says so."""
-    assert weeks.compare_weeks(str(DAY - timedelta(days=7)), MODEL) == {}
-    assert weeks.compare_weeks(str(DAY), OTHER) == {}
-    page = texts(Path(report.write(str(DAY - timedelta(days=7)))).read_text(encoding="utf-8"))
+    assert weeks.compare_weeks(str(ago(7)), MODEL) == weeks.compare_weeks(str(DAY), OTHER) == {}
+    page = texts(Path(report.write(str(ago(7)))).read_text(encoding="utf-8"))
     assert page.count("No comparison: no source has scores by this model on the same day") == 1
