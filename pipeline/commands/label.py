@@ -222,8 +222,7 @@ def guidelines(
 
     if out and not out.parent.is_dir():
         raise Missing(f"{out}: there is no folder {out.parent}")
-    if not out:
-        echo(pages.write_page(f"guidelines-{lang}.html", guidelines.render(lang)))
-        return
-    write_text(out, guidelines.render(lang))
-    echo(out)
+    html = guidelines.render(lang)
+    if out:
+        write_text(out, html)
+    echo(out or pages.write_page(f"guidelines-{lang}.html", html))

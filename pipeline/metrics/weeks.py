@@ -27,13 +27,10 @@ GROUP = ("source", "lang")
 def measure_changes(threads: pl.DataFrame) -> pl.DataFrame:
     """Measure the change of each group from sums over threads of both weeks.
 
-    Args:
-        threads: source, lang, thread_id, is_now, comment_count, total (of the scores), low_count and high_count (of
-            comments below the first and above the last quarter of the scores of the week before).
-
-    Returns:
-        source, lang; thread_count, comment_count, mean, low_share and high_share, of now and with `_before`; change
-        with low and high, NaN where a week has fewer than ten threads.
+    In: source, lang, thread_id, is_now, comment_count, total (of the scores), low_count and high_count (of comments
+    below the first and above the last quarter of the scores of the week before). Out: source, lang; thread_count,
+    comment_count, mean, low_share and high_share, of now and with `_before`; change with low and high, NaN where a week
+    has fewer than ten threads.
     """
     rows = []
     for key, part in sorted(threads.partition_by(*GROUP, as_dict=True).items()):
@@ -70,9 +67,7 @@ def _subtract_means(sums: Floats) -> Floats:
 def combine_corrected(days: pl.DataFrame) -> pl.DataFrame:
     """Combine means that a judge corrected day by day to the change of each group, if all days have one judge.
 
-    Each day has a sample of its own, so their errors are independent. The interval of 95 % is about the comments of
-    these days, not about other threads.
-
+    Each day has a sample of its own, so errors are independent. Intervals are about these comments, not other threads.
     In: source, lang, is_now, comment_count, corrected_mean, corrected_low, corrected_high, judge. Out: source, lang,
     judge, corrected (a change), corrected_low, corrected_high.
     """

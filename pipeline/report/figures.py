@@ -233,10 +233,9 @@ def draw_distributions(scores: pl.DataFrame) -> str:
     """Draw the density of implicitness by source, one row each, medians marked. Columns: source, implicitness."""
     sources = sorted(scores["source"].unique())
     with use_style():
-        figure = Figure(figsize=(7.2, 0.62 * len(sources) + 0.9), layout="constrained")
-        axes = np.atleast_1d(figure.subplots(len(sources), sharex=True))
+        figure, axes = create_figure((7.2, 0.62 * len(sources) + 0.9), len(sources), sharex=True, squeeze=False)
         edges = np.linspace(0, 2, 41)
-        for axis, source in zip(axes, sources, strict=True):
+        for axis, source in zip(axes[:, 0], sources, strict=True):
             values = scores.filter(source=source)["implicitness"].to_numpy()
             heights, _ = np.histogram(values, edges, density=True)
             axis.stairs(heights, edges, fill=True, color=PALE)
@@ -245,8 +244,8 @@ def draw_distributions(scores: pl.DataFrame) -> str:
             axis.set_yticks([])
             axis.spines["left"].set_visible(False)
             axis.set_ylabel(f"{source}\nn={len(values):,}", rotation=0, ha="right", va="center", labelpad=6)
-        axes[-1].set_xlim(0, 2)
-        axes[-1].set_xlabel("implicitness, from 0 (fully explicit) to 2; line: median")
+        axes[-1, 0].set_xlim(0, 2)
+        axes[-1, 0].set_xlabel("implicitness, from 0 (fully explicit) to 2; line: median")
         return render_svg(figure)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.report import figures
-from pipeline.report.sections import format_count, format_interval, format_number, format_signed, shorten
+from pipeline.report.sections import format_count, format_number, format_signed, shorten
 
 MOST = 12  # sources in the figure
 _NAMED = 3  # sources in a sentence
@@ -15,13 +15,14 @@ _LONGEST = 280  # characters of a comment
 
 def build(changes: pl.DataFrame, examples: pl.DataFrame) -> dict[str, Any]:
     """Build what the template shows of `changes` and `examples` of `tasks.daily.weeks`."""
-    rows = [row | {"name": f"{row['source']} ({row['lang']})"} for row in changes.to_dicts()]
+    rows = changes.to_dicts()
+    for row in rows:
+        row["name"] = f"{row['source']} ({row['lang']})"
+        row["interval"] = _format_interval(*(row[name] for name in ("change", "low", "high")))
+        row["judged"] = _format_interval(*(row[name] for name in ("corrected", "corrected_low", "corrected_high")))
     sentences = [_describe_changes(rows), _describe_quarter(rows[0]), _describe_corrected(rows[0]), _count(rows)]
-    names = {"value": "corrected", "low": "corrected_low", "high": "corrected_high"}
-    judged = [format_interval({name: row[column] for name, column in names.items()}) for row in rows]
-    intervals = [format_interval(row, "change") for row in rows]
     return {
-        "rows": list(zip(rows, intervals, judged, strict=True)),
+        "rows": rows,
         "sentences": [sentence.replace(" %", "\u00a0%") for sentence in sentences],  # in one line
         "figure": figures.draw_changes(rows[:MOST]),
         "is_cut": len(rows) > MOST,
@@ -43,11 +44,12 @@ def _describe_changes(rows: list[dict[str, Any]]) -> str:
 def _describe_row(row: dict[str, Any]) -> str:
     verb = "rose" if row["change"] > 0 else "fell"
     means = f"from {format_number(row['mean_before'])} to {format_number(row['mean'])}"
-    return f"{row['name']} {verb} {means}: {_format_signed(row['change'], row['low'], row['high'])}"
+    return f"{row['name']} {verb} {means}: {row['interval']}"
 
 
-def _format_signed(change: float, low: float, high: float) -> str:
-    return format_signed(change) + (f" ({format_signed(low)} to {format_signed(high)})" if not isnan(low) else "")
+def _format_interval(change: float | None, low: float | None, high: float | None) -> str:
+    bounds = "" if low is None or isnan(low) else f" ({format_signed(low)} to {format_signed(high)})"
+    return f"{format_signed(change)}{bounds}"
 
 
 def _describe_quarter(row: dict[str, Any]) -> str:
@@ -60,14 +62,12 @@ def _describe_quarter(row: dict[str, Any]) -> str:
 def _describe_corrected(row: dict[str, Any]) -> str:
     if row["judge"] is None:
         return "These means are the scorer's own: no judge corrected them, so they may be biased."
-    change = _format_signed(row["corrected"], row["corrected_low"], row["corrected_high"])
-    return f"As the judge {row['judge']} would score {row['name']}, its mean changed by {change}."
+    return f"As the judge {row['judge']} would score {row['name']}, its mean changed by {row['judged']}."
 
 
 def _count(rows: list[dict[str, Any]]) -> str:
     now, before, threads = (
         sum(row[name] for row in rows) for name in ("comment_count", "comment_count_before", "thread_count")
     )
-    share = format_number(100 * (now / before - 1), 0, "+")
-    counts = f"{format_count(now)} comments in {format_count(threads)} threads are compared"
-    return f"{counts} with {format_count(before)} of last week ({share} %)."
+    counts = f"{format_count(now)} comments in {format_count(threads)} threads are compared with {format_count(before)}"
+    return f"{counts} of last week ({format_number(100 * (now / before - 1), 0, '+')} %)."

@@ -18,13 +18,11 @@ with scored as (
     select source, lang, thread_id, implicitness, {_DAYS} from comments_scored
     where day > ? and day <= ? and model_id = ?
 ),
-
 matched as (  -- a day of a source that both weeks have
     select * from scored
     qualify bool_or(is_now) over (partition by source, lang, weekday)
         and bool_or(not is_now) over (partition by source, lang, weekday)
 ),
-
 quarters as (
     select source, lang, count(distinct weekday) as day_count,
         quantile_cont(implicitness, 0.25) as first_quarter, quantile_cont(implicitness, 0.75) as last_quarter
@@ -41,7 +39,6 @@ select source, lang, {_DAYS}, comment_count, corrected_mean, corrected_low, corr
     regexp_replace(correction, ', \\d+ judged comments$', '') as judge
 from implicitness_by_source_day
 where day > ? and day <= ? and (source, lang, day) in (select source, lang, day from comments_scored where model_id = ?)
-order by all
 """  # noqa: S608
 _EXAMPLES = """
 select ? as way, source, lang, implicitness, percentile, text, title, like_count from comments_scored
@@ -55,8 +52,9 @@ def compare_weeks(day: str, model_id: str) -> dict[str, pl.DataFrame]:
 
     Returns:
         changes: of `metrics.weeks`, with day_count and what a judge corrected, the clearest and largest first.
-        examples: comments of the day that show them: of those more implicit than three quarters of the week before
-            where a mean rose, more explicit where it fell, the ones with most likes; way is 1 or -1.
+        examples: comments of the day that show them, with most likes: more implicit than three quarters of the week
+            before where a mean rose (way is 1), more explicit where it fell (-1). There are none of other days, since
+            an erasure removes the pages of the day of a comment.
     """
     last = parse_day(day)
     middle = last - timedelta(days=7)
@@ -76,7 +74,7 @@ def compare_weeks(day: str, model_id: str) -> dict[str, pl.DataFrame]:
 def _select_examples(changes: pl.DataFrame, values: list[Any]) -> pl.DataFrame:
     """Select examples of the sources that changed clearly, or of the one with the largest change, in turns."""
     examples = []
-    count = max(1, min(MOST, changes["is_clear"].sum()))
+    count = max(1, min(MOST, changes.filter("is_clear").height))
     for row in changes.head(count).to_dicts():
         way, edge = (1, row["last_quarter"]) if row["change"] > 0 else (-1, row["first_quarter"])
         rows = warehouse.query(_EXAMPLES, [way, row["source"], row["lang"], *values, way, edge, EXAMPLES])

@@ -61,7 +61,10 @@ def test_changes_are_of_days_that_both_weeks_have(rows: pl.DataFrame) -> None:
 
 
 def test_examples_show_the_change(rows: pl.DataFrame) -> None:
-    """Five comments of the day: above last week's quarter where the mean rose, below where it fell, by likes."""
+    """Five comments of the day: above last week's quarter where the mean rose, below where it fell, by likes.
+
+    A day without an earlier week has nothing to compare, and its page has one line that says so.
+    """
     result = weeks.compare_weeks(str(DAY), MODEL)
     turns = []
     for row, way in zip(result["changes"].to_dicts(), (1, -1), strict=True):
@@ -77,10 +80,6 @@ def test_examples_show_the_change(rows: pl.DataFrame) -> None:
     page = texts(Path(report.write(str(DAY))).read_text(encoding="utf-8"))
     assert "weibo (zh) rose from" in page
     assert page.count("↓ lowers it") == 2
-
-
-def test_a_day_without_an_earlier_week(rows: pl.DataFrame) -> None:
-    """It has nothing to compare, and the page has one line that says so."""
     assert weeks.compare_weeks(str(ago(7)), MODEL) == weeks.compare_weeks(str(DAY), OTHER) == {}
     page = texts(Path(report.write(str(ago(7)))).read_text(encoding="utf-8"))
     assert page.count("No comparison: no source has scores by this model on the same day") == 1
