@@ -9,7 +9,7 @@ export TOKENIZERS_PARALLELISM ?= false
 # some images of Python set it; then every process of ours, and every worker of the tests, compiles all again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup wordnet demo up down test check messages format docs notebooks bench fuzz faults backfills scale lock sbom audit clean
+.PHONY: setup wordnet demo up down test check messages format docs notebooks bench fuzz faults cluster scale lock sbom audit clean
 
 setup: $(VENV)/.ready
 
@@ -88,9 +88,9 @@ faults: export FAULTS_KILLS ?= 200
 faults: setup
 	$(BIN)/python -m pytest -s tests/faults tests/distributed/chaos_test.py tests/commands/operate/broken_worlds_test.py
 
-# ranges of days in any order, and erasures, on a cluster, ten minutes
-backfills: setup
-	$(BIN)/python -m pytest tests/distributed/range_test.py tests/distributed/forget_test.py
+# Celery, PostgreSQL, Redis and an object store: tables equal to the embedded ones, days in any order, erasures; half an hour
+cluster: setup
+	$(BIN)/python -m pytest $(foreach name,equality range days forget,tests/distributed/$(name)_test.py)
 
 scale: setup
 	$(BIN)/python tests/bench/scale.py

@@ -1,5 +1,6 @@
 """What all tests share: a home of their own, no network but loopback, the real data where it is given."""
 
+import atexit
 import hashlib
 import os
 import shutil
@@ -21,6 +22,7 @@ hypothesis.load_profile("undertone")
 
 # before any import of airflow, torch or a tokenizer
 os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="undertone-airflow-")
+atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(Path(__file__).resolve().parents[1] / "dags")
 os.environ.setdefault("OMP_NUM_THREADS", "1")

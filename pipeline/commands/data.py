@@ -13,11 +13,11 @@ from pipeline.collect import columns
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Encoding, FirstDay, Json, KeepDuplicates, LastDay, SkipBadRows
 from pipeline.progress import track
+from pipeline.tasks import upkeep
 from pipeline.tasks.daily import collect as collect_task
 from pipeline.tasks.daily import report as report_task
 from pipeline.tasks.daily import tokenize as tokenize_task
 from pipeline.tasks.daily.intake import Collected
-from pipeline.tasks.record import table_counts
 from pipeline.tasks.record.retry import retry
 from pipeline.text.segment import count_disagreements
 
@@ -140,7 +140,7 @@ def tables(as_json: Annotated[bool, Option("--json", help="One JSON object a lin
 
     Example: `undertone tables`
     """
-    console.show(table_counts.count_rows(), as_json)
+    console.show(upkeep.count_rows(), as_json)
 
 
 def report(day: Day = "") -> None:

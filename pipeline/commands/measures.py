@@ -104,9 +104,9 @@ def _load_intervals(measure: str, model_id: str) -> Callable[[pl.DataFrame, str]
 
 
 def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
-    from pipeline.tasks.daily import explanations, score
+    from pipeline.tasks.daily import score
 
-    explained = (limit or explanations.LIMIT) if is_explained else 0
+    explained = (limit or score.EXPLAINED) if is_explained else 0
     with track("scoring") as on_progress:
         count = retry(score.run, day, on_progress, explained)
     if not count:

@@ -11,17 +11,8 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats
 
-from pipeline.metrics.resample import (
-    SEED,
-    Floats,
-    Interval,
-    Names,
-    bounds,
-    draw_counts,
-    number_units,
-    p_value,
-    sum_samples,
-)
+from pipeline.metrics import resample
+from pipeline.metrics.resample import SEED, Floats, Interval, Names, bounds, draw_counts, number_units
 
 Labels = npt.NDArray[np.integer]
 Metric = Literal["accuracy", "precision", "recall", "f1"]
@@ -80,14 +71,11 @@ def compare(
     groups: Names | None = None,
     draws: int = 2000,
 ) -> Comparison:
-    """Measure how much better `first` is than `second` by a paired bootstrap; arguments as of `estimate_interval`.
-
-    p is that of `resample.p_value`.
-    """
+    """Measure how much better `first` is than `second` by a paired bootstrap; arguments as of `estimate_interval`."""
     tables = _sample_tables(truth, [first, second], groups, draws)
     differences = compute_metric(tables[0], metric) - compute_metric(tables[1], metric)
     values = [float(compute_metric(confusion(truth, predicted), metric)) for predicted in (first, second)]
-    return Comparison(values[0] - values[1], *bounds(differences), p_value(differences))
+    return Comparison(values[0] - values[1], *bounds(differences), resample.p_value(differences))
 
 
 def mcnemar(truth: Labels, first: Labels, second: Labels) -> float:
@@ -114,10 +102,7 @@ def calibration_error(truth: Labels, probabilities: Floats, bins: int = 10) -> f
 def _sample_tables(
     truth: Labels, predictions: list[Labels], groups: Names | None, draws: int
 ) -> list[npt.NDArray[np.int64]]:
-    """Compute the confusion tables of the same samples for each predictor, each [draws, classes, classes].
-
-    A sample holds how often each group is drawn; its table is the weighted sum of the groups' tables.
-    """
+    """Compute the confusion tables of the same samples for each predictor, each [draws, classes, classes]."""
     size = int(max(labels.max() for labels in (truth, *predictions))) + 1
     cells = np.stack([truth * size + predicted for predicted in predictions])
     copies: npt.NDArray[np.int64]
@@ -132,5 +117,5 @@ def _sample_tables(
         tables = np.stack([np.bincount(row, minlength=len(copies) * size**2) for row in cell_index])
     tables = tables.reshape(len(cells), len(copies), size**2)
     unit_rows: npt.NDArray[np.int64] = np.hstack([*tables])
-    samples = sum_samples(unit_rows, draw_counts(copies, draws, SEED))
+    samples = resample.sum_samples(unit_rows, draw_counts(copies, draws, SEED))
     return [sums.reshape(draws, size, size) for sums in np.split(samples, len(cells), axis=1)]

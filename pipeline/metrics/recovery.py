@@ -1,9 +1,7 @@
 """Quality of recovered hidden meanings: overlap with references, and choices between readings (CSD-03).
 
 CSD names no measure, so the field's are taken, in [0, 1]: ROUGE-L (Lin 2004), BLEU (Papineni et al. 2002) and chrF
-(Popović 2015), as the packages rouge-score and sacrebleu count them. Chinese is counted by character, other writing by
-word; rouge-score's own tokenizer drops every character that is not ASCII. Baselines that understand nothing are
-measured as well.
+(Popović 2015), as rouge-score and sacrebleu count them. Chinese is counted by character, other writing by word.
 """
 
 from collections.abc import Sequence
@@ -80,10 +78,7 @@ def _chrf(answers: Sequence[str], references: Sequence[Sequence[str]]) -> float:
 
 
 def _score_chrf(counts: Floats) -> Floats:
-    """Compute F with beta 2 of mean precision and mean recall over the orders that both sides have.
-
-    `counts` has n-grams of the answer, of the reference, shared: [..., 3, orders].
-    """
+    """Compute F of mean precision and recall over the orders of both; n-grams are [..., (answer, ref, shared), n]."""
     answer, reference, shared = np.moveaxis(counts, -2, 0)
     order_count = np.maximum(((answer > 0) & (reference > 0)).sum(axis=-1), 1)
     precision, recall = (divide(shared, total).sum(axis=-1) / order_count for total in (answer, reference))

@@ -1,9 +1,8 @@
 """Uncertainty of a number: the percentile bootstrap over units, paired p values, and Wilson's interval of a share.
 
-A unit is drawn as a whole: an item, or a group of items that depend on each other, such as the comments on one
-article. A sample draws as many units as there are, with replacement. It is given as counts, how often it holds each
-unit: what adds up over items (statistics, confusion tables) is then a product of counts and units' sums, and what does
-not add up (ranks) uses the counts as weights.
+A unit is an item, or a group of items that depend on each other, such as the comments on one article. A sample draws
+as many units as there are, with replacement, and is given as counts of each unit: sums over items are then products
+with the counts, and ranks use them as weights.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,10 +32,7 @@ class Interval(NamedTuple):
 
 
 def number_units(names: Names, count: int, items: str = "items") -> Ints:
-    """Number the unit of each item, from 0 in the order of the names: [count].
-
-    ValueError for not as many names as items, or a null.
-    """
+    """Number the unit of each item, from 0 in the order of the names: [count]; ValueError for a missing name."""
     series = pl.Series("group", names)
     name_count = len(series) - series.null_count()
     if len(series) != count or name_count != count:
@@ -65,7 +61,7 @@ def draw_counts(copies: int | Ints, draws: int, seed: int) -> Iterator[Ints]:
 def draw_picks(units: int, draws: int, seed: int, width: int = 0) -> Iterator[Ints]:
     """Draw samples as `draw_counts` does, by picking units one by one: other samples, same distribution.
 
-    `width` is how many numbers the caller makes of a sample, if more than units: blocks have fewer samples then.
+    `width` is how many numbers the caller makes of a sample, if more than units.
     """
     rng = np.random.default_rng(seed)
     for size in block_sizes(draws, max(width, units)):
@@ -108,10 +104,7 @@ def tail_shares(confidence: float) -> tuple[float, float]:
 
 
 def bounds(samples: Floats, shares: tuple[float, float] = MIDDLE) -> tuple[float, float]:
-    """Compute the percentile interval of the samples [draws] that are not NaN, by default of 95 %; NaN without any.
-
-    `shares` are the quantiles of `tail_shares`.
-    """
+    """Compute the percentile interval of the samples [draws] that are not NaN, by default of 95 %; NaN without any."""
     defined = samples[~np.isnan(samples)]
     if not len(defined):
         return np.nan, np.nan
@@ -122,8 +115,7 @@ def bounds(samples: Floats, shares: tuple[float, float] = MIDDLE) -> tuple[float
 def p_value(differences: Floats) -> float:
     """Compute the two-sided p of a paired difference from its samples [draws]; NaN do not count.
 
-    min(1, 2 (k + 1) / (draws + 1)), where k is the number of samples in which the difference is not above 0 or that in
-    which it is not below, whichever is smaller; no number of draws shows that it is 0.
+    min(1, 2 (k + 1) / (draws + 1)), k being the number of samples on the rarer side of 0, so that it is never 0.
     """
     defined = differences[~np.isnan(differences)]
     minority_count = min(int((defined <= 0).sum()), int((defined >= 0).sum()))

@@ -90,10 +90,9 @@ def render(
 
 
 def check_rows(parts: Mapping[str, Part], rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the non-empty rows of each part, checked, in the order of the parts; NaN becomes null.
+    """Return the non-empty rows of each part, in the order of the parts; NaN becomes null.
 
-    Raises:
-        BadInput: a frame lacks a column or a value, or holds a row twice.
+    BadInput if a frame lacks a column or a value, or holds a row twice.
     """
     filled = {name: rows[name] for name in parts if rows.get(name) is not None and len(rows[name])}
     for name, frame in filled.items():
@@ -169,12 +168,7 @@ def format_interval(row: Mapping[str, Any], value: str = "value", *, scale: floa
 
 
 def tabulate(frame: pl.DataFrame, columns: Mapping[str, Column]) -> tuple[tuple[str, ...], list[list[str]]]:
-    """Build the headings and the rows of a table.
-
-    Args:
-        frame: of the rows.
-        columns: of the table; a null is a dash.
-    """
+    """Build the headings and the rows of a table of a frame; a null is a dash."""
     cells = [partial(_format_cell, column=column) if isinstance(column, str) else column for column in columns.values()]
     return tuple(columns), [[form(row) for form in cells] for row in frame.iter_rows(named=True)]
 

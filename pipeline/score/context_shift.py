@@ -1,14 +1,9 @@
 """How much a context changes what a comment's words lead to expect: f(s) against f(c ⊕ s) (CSD, section 1; CSD-01).
 
-A sentence has subtext where its meaning alone, f(s), is not its meaning in its context, f(c ⊕ s). Here f is what a
-masked language model expects at the places of the comment's words, ⊕ prepends the context's words, and
-the difference is the divergence of the two distributions at each word, as in NDD.
-
-In: comments and their contexts as lists of words, and a model. Out: a number a comment.
-
-A large number shows that the context matters to the words, not that their meaning changes. The shorter a comment, the
-larger the part of its words that stand next to the context, so it goes with length: by a model of counts it is little
-else (Spearman's -.98 on 2,000 comments of CHECKED). `correlate_shift` measures the rest at equal length.
+Here f is what a masked language model expects at the places of the comment's words, ⊕ prepends the context's words, and
+the difference is the divergence of the two distributions at each word, as in NDD. A large number shows that the context
+matters to the words, not that their meaning changes. It goes with length: the words of a short comment stand next to
+the context. `correlate_shift` measures the rest at equal length.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,7 @@
 """Read a score: its percentile among the scores of a reference corpus, and a band in words.
 
 A reference belongs to one model. It has a scale for each language: the quantiles of the scores of its texts, and three
-thresholds between the bands, fitted on graded groups. Of their five levels 1 is outright, 2 indirect, 3 and 4 are
-hinted, whose order readers do not agree on, and 5 is veiled.
+thresholds between the bands, fitted on graded groups, of whose levels 3 and 4 are both hinted.
 """
 
 import json

@@ -38,11 +38,7 @@ def choose_head(lang: str, names: Sequence[str]) -> str:
 
 
 def drop_earlier_scores(rows: "pl.DataFrame", metric: str, columns: Sequence[str]) -> "pl.DataFrame":
-    """Drop the columns to be added, if `signature` names an earlier scoring by the same metric.
-
-    Raises:
-        BadInput: the rows have such a column of another origin, which would be lost.
-    """
+    """Drop the columns to be added, if an earlier scoring by the same metric made them; others are BadInput."""
     if not (taken := [name for name in columns if name in rows.columns]):
         return rows
     if "signature" in taken:

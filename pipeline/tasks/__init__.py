@@ -1,8 +1,4 @@
-"""Transactions: each function here reads a slice, calls the library and writes a slice.
-
-DAG files and the command line call the same functions, so that a day has the same rows either way. Only this layer and
-the commands touch the warehouse and the settings.
-"""
+"""Transactions, called by DAGs and commands: each function here reads a slice, calls the library and writes a slice."""
 
 from functools import partial
 

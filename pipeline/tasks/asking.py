@@ -1,7 +1,4 @@
-"""Ask language models for missing explicit forms, for graded groups and for verdicts on texts.
-
-The ledger pays for each answer once; answers are written to `completions`.
-"""
+"""Ask language models for explicit forms, graded groups and verdicts, each question once, into `completions`."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -52,10 +49,7 @@ class Options(NamedTuple):
 
 
 def find_endpoint(base_url: str | None = None, key: str | None = None) -> Endpoint | None:
-    """Return the given endpoint, else that of the environment; None without either.
-
-    The key of the environment is sent only to the address of the environment.
-    """
+    """Return the given endpoint, else that of the environment, whose key is sent only to its address; None without."""
     if base_url or key:
         return Endpoint(base_url, key)
     uri, secret = settings.llm_uri(), settings.llm_key()
@@ -71,14 +65,12 @@ def list_sources(sources: Sequence[str] = (), prompts: str | Path | None = None)
         BadInput: a given source has nothing to ask about, or the folder `prompts` lacks the prompt of a source.
     """
     rows = pairs.scan_questions().select("source", "prompt", "is_alternative").unique().sort("source").collect()
+    names = ", ".join(rows["source"].unique().sort())
     if unknown := sorted(set(sources) - set(rows["source"])):
-        available = ", ".join(rows["source"].unique().sort()) or "no source"
-        raise BadInput(f"nothing to ask about {', '.join(unknown)}; there is {available}")
-    listed_rows = rows.filter(pl.col("source").is_in(sources) if sources else ~pl.col("is_alternative"))
-    if listed_rows.is_empty() and rows.height:
-        names = ", ".join(rows["source"].unique().sort())
+        raise BadInput(f"nothing to ask about {', '.join(unknown)}; there is {names or 'no source'}")
+    rows = rows.filter(pl.col("source").is_in(sources) if sources else ~pl.col("is_alternative"))
+    if names and rows.is_empty():
         left_out.record_note(f"nothing is asked about {names}, which has labels' explicit forms; name it by --source")
-    rows = listed_rows
     if prompts:
         prompt.check_sources(Path(prompts).expanduser(), rows.select("source", "prompt").iter_rows())
     return rows["source"].unique().sort().to_list()
@@ -162,10 +154,7 @@ def ask(source: str, options: Options, limit: int | None = None, day: str | None
 
 
 def run_batch(sources: Sequence[str], options: Options, limit: int | None = None) -> pl.DataFrame:
-    """Submit the requests without an answer to the provider's batch API, and collect the answers of earlier batches.
-
-    Run it again to collect: a request in a batch is not submitted twice. Returns a row for each batch, with its state.
-    """
+    """Submit requests without an answer to the provider's batch API, once each, and collect: a row for each batch."""
     return submit({source: list(_build_requests(source, options, limit).values()) for source in sources}, options)
 
 
@@ -232,10 +221,7 @@ def look_up(requests: Sequence[Request]) -> tuple[dict[str, Answer], bool]:
 def send(
     source: str, requests: Sequence[Request], options: Options, attempt: int = 0, *, has_answers: bool = False
 ) -> Outcome:
-    """Send requests, write the answers, and add the outcome to the summary, or raise it without a summary.
-
-    `has_answers` means that earlier requests of the task were answered.
-    """
+    """Send requests, write the answers, and add the outcome to the summary, or raise it without a summary."""
     endpoint = _check_endpoint(options) if options.mode == "live" else None
     progress: dict[str, Any] = {} if attempt else {"on_progress": options.on_progress}
     budget = _load_budget(options)
@@ -320,11 +306,7 @@ def _build_verdict_request(text: str, lang: str, options: Options) -> Request:
 
 
 def ask_groups(intents: Sequence[str], lang: str, options: Options) -> pl.DataFrame:
-    """Ask a model to write a graded group for each intent.
-
-    Returns:
-        A row for each intent: intent, sentences (null if there are none), reason.
-    """
+    """Ask for a graded group for each intent: rows of intent, sentences (null if there are none), reason."""
     requests = {intent: build_request(f"graded_{lang}", intent, options) for intent in intents}
     groups = dict.fromkeys(intents, graded.Parsed(None, "no_answer"))
     for attempt in range(ATTEMPTS):

@@ -1,15 +1,17 @@
-"""Upkeep of the tables, one table at a time, with limits from the parameters of a run."""
+"""Upkeep of the tables, one table at a time, with limits from the parameters of a run; counts of their rows."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
+
+import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import BadInput
 from pipeline.progress import iterate
 from pipeline.warehouse.upkeep import maintain, sweep
 from pipeline.warehouse.upkeep.check import check, describe
-from pipeline.warehouse.upkeep.limits import Limits, refuse_hasty
+from pipeline.warehouse.upkeep.limits import GRACE, KEEP, Limits
 
 Params = Mapping[str, Any]  # the parameters of the DAG `maintain`, but for its tables
 
@@ -26,16 +28,17 @@ def parse_limits(params: Params) -> Limits:
         footers=params["footers"],
         weeks=params["verify_weeks"],
     )
-    if not params["force"]:
-        refuse_hasty(limits)
+    for name, period, least in (("grace", limits.grace, GRACE), ("keep", limits.keep, KEEP)):
+        if period < least and not params["force"]:
+            raise BadInput(
+                f"{name} of {period} is shorter than {least}, the longest that a task or run may last: files that it "
+                "still needs would be removed; force it only while nothing else runs"
+            )
     return limits
 
 
 def list_tables(names: Sequence[str], params: Params) -> list[str]:
-    """List the tables to maintain: those named, else all that were ever written; refuse bad limits.
-
-    A copy of the SQLite catalog is made first, unless it is a dry run.
-    """
+    """List the tables to maintain, by default all ever written, and copy the catalog unless it is a dry run."""
     parse_limits(params)
     if unknown := sorted(set(names) - set(warehouse.list_tables())):
         raise BadInput(f"no table {', '.join(unknown)}; there are {', '.join(warehouse.list_tables())}")
@@ -65,3 +68,20 @@ def find_damage() -> tuple[list[str], int]:
 def maintain_scratch(params: Params) -> dict[str, int]:
     """Maintain scratch files, embeddings and training states; return counts of removed files."""
     return sweep.maintain_scratch(parse_limits(params).grace, dry_run=params["dry_run"])
+
+
+def count_rows() -> pl.DataFrame:
+    """Count the rows, days and sources of each table."""
+    schema = {"table": pl.String, "rows": pl.Int64, "days": pl.Int64, "sources": pl.Int64}
+    rows = []
+    for name in warehouse.list_tables():
+        frame = warehouse.scan(name)
+        columns = frame.collect_schema()
+        values = [pl.col(column).n_unique().alias(f"{column}s") for column in ("day", "source") if column in columns]
+        try:
+            totals = frame.select(pl.len().alias("rows"), *values).collect()
+        except (OSError, pl.exceptions.ComputeError) as error:
+            advice = "`undertone check --deep` names what is missing or damaged, and what to import again"
+            raise BadInput(f"{name}: a data file cannot be read; {advice}") from error
+        rows.append({"table": name, **totals.row(0, named=True)})
+    return pl.DataFrame(rows, schema=schema)

@@ -4,10 +4,8 @@
     score(left, right) = Σ over shared phrases of (words of the phrase)²
 
 R(A) is one text: the glosses of all synsets that A has by relation R; its own gloss is a relation too. The longest
-phrase that both texts hold is counted and removed from both, until none is left. A phrase begins and ends with a
-content word and does not run from one gloss into the next. Of phrases of the same length the first one is taken.
-
-Words are base forms. Of a relation the first `_MAX_WORDS` words count, as `person` has 400 hyponyms.
+phrase that both texts hold is counted and removed from both, until none is left, the first of equally long ones. A
+phrase begins and ends with a content word and does not run from one gloss into the next. Words are base forms.
 """
 
 import re

@@ -1,13 +1,9 @@
 """Word senses by adapted Lesk (Banerjee & Pedersen 2002), as ReCAM labels its summaries (section 3.3; REC-09).
 
 Our reading: a sense's signature is the set of words of the gloss, examples and lemma names of its synset and of the
-synsets one relation away (hypernyms, hyponyms, instances among both, meronyms, holonyms, also-sees, similar-tos); its
-score is the number of different words it shares with the context, summary and passage together; ties go to the more
-frequent sense, which WordNet lists first. Banerjee and Pedersen compare glosses with glosses and square the lengths of
-shared phrases: this is the measure `glosses`, by `text.glosses`. On our tagged sentences it is less often right.
-
-Signatures are made once and mapped into memory: as sets of word numbers end to end, so that one pass over the
-candidates of all targets counts what the context marked, whatever its length.
+synsets one relation away; its score is the number of different words it shares with the context, summary and passage
+together; ties go to the more frequent sense. Banerjee and Pedersen compare glosses with glosses and square the lengths
+of shared phrases: the measure `glosses`, by `text.glosses`. Signatures are made once and mapped into memory.
 """
 
 import json
@@ -85,8 +81,7 @@ _ARRAYS = ("words", "lemmas", *Store._fields[5:])
 def build(folder: Path) -> None:
     """Make the signatures of the WordNet at hand and write them as `folder`, complete or not at all.
 
-    Takes about 20 CPU seconds and 0.8 GB, nltk's own 0.3 among them.
-    A folder that is there already is left as it is; `load` checks it.
+    Takes about 20 CPU seconds and 0.8 GB. A folder that is there already is left as it is; `load` checks it.
     """
     if folder.exists():
         return

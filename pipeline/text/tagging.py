@@ -1,14 +1,9 @@
 """Split English text into sentences and tokens, and tag parts of speech and lemmas.
 
-There are three taggers, each named in its signature: stanza's models, nltk's perceptron trained on the user's CoNLL-U
-file, and WordNet's sense counts. Accuracy of upos on the test part of UD English EWT (gold tokens): the perceptron .939
-trained on all 12,544 sentences and .912 on 3,000 of them, the counts .871; stanza (.97 as published) was not measured
-here. ReCAM finds content words by stanza (section 3.2; REC-07).
-
-Without stanza, nltk's Punkt splits sentences with an abbreviation list of ours, since its trained models need a
-download, and its NLTKWordTokenizer splits tokens as treebanks do (do n't, Anna 's). The TweetTokenizer of
-pipeline.text.segment keeps don't whole, which no treebank does. A code in brackets is not kept whole here: in English
-brackets are editorial ("he saw [the] door").
+There are three taggers, each named in its signature: stanza's models, as ReCAM uses (section 3.2; REC-07), nltk's
+perceptron trained on the user's CoNLL-U file, and WordNet's sense counts. Accuracy of upos on the test part of UD
+English EWT (gold tokens): the perceptron .939, the counts .871. Without stanza, nltk's Punkt splits sentences with an
+abbreviation list of ours, and its NLTKWordTokenizer splits tokens as treebanks do (do n't, Anna 's).
 """
 
 import json

@@ -101,10 +101,7 @@ def _convert_sentence(sentence: Any) -> Tree:
 
 
 def match_trees(trees: Iterable[Tree], sentences: Sequence[Sequence[str]]) -> list[Tree | None]:
-    """The tree of each sentence by its words, the first where several have them; None where none has.
-
-    Only trees that are asked for are held.
-    """
+    """Find the tree of each sentence by its words, the first of several, else None; only trees asked for are held."""
     keys = [tuple(words) for words in sentences]
     by_words: dict[tuple[str, ...], Tree | None] = dict.fromkeys(keys)
     for tree in trees:

@@ -44,10 +44,7 @@ def _list_sorted(name: str) -> list[str]:
 
 
 def align(change: Transaction, name: str, nullable: Collection[str] = ()) -> None:
-    """Add what the contract says and the table lacks. Without a difference there is nothing to commit.
-
-    `nullable` are columns that hold nulls, which cannot be required. A key needs all its columns required.
-    """
+    """Add what the contract says and the table lacks; `nullable` columns hold nulls: not required, nor their key."""
     key, fields, current = TABLES[name].key, empty(name).to_arrow().schema, change.table_metadata.schema().column_names
     with change.update_schema() as schema:
         schema.union_by_name(pa.schema([field for field in fields if field.name not in current]))

@@ -85,10 +85,7 @@ class Catalog(SqlCatalog):
         self._staged.checksum = checksums.compute(*open_store(metadata_path))
 
     def set_states(self, states: Mapping[str, tuple[str | None, str]]) -> None:
-        """Make the catalog name other metadata files, in one transaction: by table the address that it has, and a new.
-
-        An address of None is that of a table which the catalog does not know.
-        """
+        """Make the catalog name other metadata files, in one transaction: by table the present address and a new."""
         with Session(self.engine) as session, session.begin():
             for name, (before, after) in states.items():
                 if before is None:
@@ -112,10 +109,7 @@ _OPEN: dict[tuple[str, str, bool], tuple[int, Catalog]] = {}  # one a process: o
 
 
 def open_catalog(*, create_tables: bool = False) -> Catalog:
-    """Open the catalog. Only `create` may make its tables: several tasks doing so at once would race.
-
-    A SQLite file that is another one than before is opened again; one that is not there is not made.
-    """
+    """Open the catalog, again if its SQLite file is another; only `create` makes its tables: others would race."""
     uri, location = settings.catalog_uri(), _location()
     inode = _inode()
     if not inode and not create_tables:
@@ -164,9 +158,7 @@ def close() -> None:
 
 
 def create() -> list[str]:
-    """Create the catalog and every table of `tables.TABLES` that is absent; return the names created.
-
-    Tables of an earlier version are aligned with their contracts.
+    """Create the catalog and each table of `TABLES` that is absent, and align the others; return the names created.
 
     Raises:
         BadInput: the catalog is damaged, or lacks tables whose files are there; nothing was created.
@@ -200,10 +192,7 @@ def create() -> list[str]:
 
 
 def align() -> list[str]:
-    """Align tables with their contracts: columns, documentation, required columns, key, order; return messages.
-
-    No row changes. A column that holds nulls or cannot be read stays optional.
-    """
+    """Align tables with their contracts, but for columns that hold nulls or cannot be read; return messages."""
     messages: list[str] = []
     aligned: list[str] = []
     for name in sorted(list_registered().keys() & TABLES.keys()):

@@ -1,8 +1,6 @@
-"""Checksums: size and SHA-256 of every file of a table, in small JSON files beside it (`<table>/checksums/`).
+"""Checksums: size and SHA-256 of every file of a table, in JSON files beside it, each named for its own SHA-256.
 
-A commit computes those of the files it adds and writes them once it is published, so a metadata file that is recorded
-here was published; one that is not may belong to a commit that lost its race or was killed. Each JSON file is named
-for the SHA-256 of its own content. `maintain` records files that have none and merges the small JSON files.
+A commit writes those of the files it adds once it is published: a metadata file that is recorded here was published.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
--- What `warehouse.corpus` writes into the attached database `corpus`: scores, notes, threads, comments.
+-- What `warehouse.make_corpus` writes into the attached database `corpus`: scores, notes, threads, comments.
 
 -- Columns of scores, those with the most values. Implicitness is by the model in force; if it is the only one, there is
 -- no other column of it.

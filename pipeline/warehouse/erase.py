@@ -1,19 +1,17 @@
-"""Erasing: rows that go for good, with every old state of their table that still holds them.
+"""Erasing: rows that go for good, with every old state of their table that still holds them, and their bytes.
 
-pyiceberg deletes rows and forgets snapshots but leaves the bytes on disk. The functions here remove them at once, in an
-order in which a run that was killed can be repeated: a file is found again as long as it is there.
+The order is such that a run that was killed can be repeated: a file is found again as long as it is there.
 """
 
 import fcntl
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
-from functools import reduce
-from operator import and_
 from typing import Any
 
 import polars as pl
+from pyarrow import fs
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.table import Table
 
@@ -21,24 +19,19 @@ from pipeline import settings
 from pipeline.errors import BadInput, Retry
 from pipeline.private import make_folder
 from pipeline.tables import TABLES, empty
-from pipeline.warehouse import catalog, scratch
-from pipeline.warehouse.files import get_path, get_scheme, get_version, is_file, open_store
+from pipeline.warehouse import catalog
+from pipeline.warehouse.files import get_path, get_scheme, get_version, is_file, open_store, remove
 from pipeline.warehouse.lineage import Inventory, State, list_files, list_references, take_inventory
 from pipeline.warehouse.upkeep.limits import GRACE
 from pipeline.warehouse.upkeep.sweep import expire, sweep, sweep_scratch
-from pipeline.warehouse.write import make_slice, replace
+from pipeline.warehouse.write import locate_scratch, make_slice, replace
 
 log = logging.getLogger(__name__)
 
 
 @contextmanager
 def lock_erasures() -> Iterator[None]:
-    """Allow one erasure at a time: of two people who wrote the same text, each would keep it for the other.
-
-    Who copies comments takes it too, so that no erasure misses the copy.
-
-    The lock ends with its process. It lies in the folder that all machines share.
-    """
+    """Allow one erasure or copy of comments at a time, on all machines: two erasures would keep each other's texts."""
     make_folder(settings.home())
     with (settings.home() / "forget.lock").open("w") as file:
         try:
@@ -57,7 +50,7 @@ def erase(name: str, values: Mapping[str, Sequence[Any]]) -> int:
     """
     if not values or set(values) - set(TABLES[name].schema.column_names()):
         raise BadInput(f"{name}: to erase rows, name columns of the table and the values to look for")
-    condition = reduce(and_, (pl.col(column).is_in(list(erased)) for column, erased in values.items()))
+    condition = pl.all_horizontal(pl.col(column).is_in(list(erased)) for column, erased in values.items())
     count = sum(rewrite(name, condition, lambda rows: rows.filter(~condition)))
     purge(name)
     sweep_scratch()
@@ -67,10 +60,7 @@ def erase(name: str, values: Mapping[str, Sequence[Any]]) -> int:
 def rewrite(
     name: str, condition: pl.Expr, update: Callable[[pl.LazyFrame], pl.LazyFrame], run_id: str = "cli"
 ) -> Iterator[int]:
-    """Update each partition that has rows which fulfil a condition; yield how many after each.
-
-    Each partition is one transaction. Its old files stay until `purge`.
-    """
+    """Update each partition that has rows which fulfil a condition, a transaction each; yield how many after each."""
     columns = list(TABLES[name].partitions)
     matches = filter_exactly(catalog.scan(name), condition).select(columns).collect(engine="streaming")
     for *values, count in matches.group_by(columns).len().sort(columns).iter_rows():
@@ -79,10 +69,7 @@ def rewrite(
 
 
 def filter_exactly(rows: pl.LazyFrame, condition: pl.Expr) -> pl.LazyFrame:
-    """Filter rows. A plain filter would also be tried on the statistics of files, which cut texts at 64 bytes.
-
-    A function of Python's own in it would see texts that are none, and skip rows by its result for them.
-    """
+    """Filter rows, not by the statistics of files, which cut texts at 64 bytes, so that rows would be skipped."""
     return rows.with_columns(_is_match=condition).filter("_is_match").drop("_is_match")
 
 
@@ -107,22 +94,15 @@ def purge(name: str, grace: timedelta = GRACE) -> int:
         raise Retry(f"another writer changed {name} meanwhile; its old states are not all gone") from error
     inventory, old, others = _read_states(name, grace)
     references = list_references(inventory.handle.io, inventory.handle.metadata, others)
-    removed_count = 0
     # data first: a run that is killed here is repeated with the help of the lists and metadata that lead to it
-    for path in [*(path for path in paths if path not in references), *(state.path for state in old)]:
-        if is_file(inventory.system, path):
-            with suppress(FileNotFoundError):  # a sweep was faster
-                inventory.system.delete_file(path)
-                removed_count += 1
-    if removed_count:
-        log.info("%s: removed %d files of its old states", name, removed_count)
-    return removed_count + sweep(name, grace)
+    paths = [*(path for path in paths if path not in references), *(state.path for state in old)]
+    infos = inventory.system.get_file_info(paths)
+    removed = remove(inventory.system, [info for info in infos if info.type is fs.FileType.File])
+    return len(removed) + sweep(name, grace)
 
 
 def refuse_unknown_states(names: Iterable[str]) -> None:
-    """Raise BadInput where states lie in the folder of a table that an erasure would not reach: of another table, or
-    published ones that the catalog does not know.
-    """
+    """Raise BadInput where a table's folder has states that an erasure does not reach: of another table, or unknown."""
     for name in names:
         inventory, _, others = _read_states(name)
         if rest := [state for state in others if state.snapshot_ids and not inventory.is_own(state)]:
@@ -134,13 +114,7 @@ def refuse_unknown_states(names: Iterable[str]) -> None:
 
 
 def _read_states(name: str, grace: timedelta | None = None) -> tuple[Inventory, list[State], list[State]]:
-    """Take an inventory; find the table's former states, and those of other tables or of writes in flight.
-
-    A state that was never published is a former one if it is older than `grace`.
-
-    Raises:
-        BadInput: a published state of the table is neither: its rows may be wanted, and only a person can decide.
-    """
+    """Take an inventory; find the table's former states, unpublished ones older than `grace` too, and all others."""
     inventory = take_inventory(name, grace)
     handle, lineage = inventory.handle, inventory.lineage
     if unknown := [state for state in lineage.unknown if inventory.is_own(state)]:
@@ -189,6 +163,6 @@ def find_strays(name: str) -> set[str]:
 
 def discard(path: str) -> None:
     """Remove a file by its path in the warehouse's file system, such as one of scratch."""
-    system, _ = open_store(scratch.locate_scratch())
+    system, _ = open_store(locate_scratch())
     if is_file(system, path):
         system.delete_file(path)

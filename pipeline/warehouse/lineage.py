@@ -1,8 +1,6 @@
 """The states of a table that its folder holds: which the catalog's came from, and which it does not know.
 
-Every commit writes a metadata file, then names it in the catalog. So the folder may also hold files that were never
-published (of a commit that lost its race or was killed), that are newer than what the catalog names (a catalog restored
-from an old copy), or of another table (a catalog that was lost and created again over the same folder).
+Others were never published, are newer than what an old catalog names, or are of another table of a lost catalog.
 """
 
 import zlib
@@ -167,10 +165,7 @@ def list_ancestors(parents: Iterable[str], states: Mapping[str, State]) -> set[s
 
 
 def _is_only(state: State, current_path: str, replaced: Iterable[str]) -> bool:
-    """Check if no other state of its version was published: then the current one came from it.
-
-    The logs do not go back to it where a commit was killed before it deleted the states that fell off its log.
-    """
+    """Check if no other state of its version was published: then the current one came from it, whatever logs name."""
     versions = {get_version(path) for path in replaced if path != state.path}
     return not state.has_rival and state.version not in versions and state.version < get_version(current_path)
 
@@ -192,10 +187,7 @@ def list_references(io: FileIO, current: TableMetadata, others: Iterable[State] 
 def list_files(
     io: FileIO, metadatas: Iterable[TableMetadata], *, needed: TableMetadata | None = None, with_removed: bool = False
 ) -> list[str]:
-    """List the paths of the files of all snapshots: data, then manifests, then lists of these.
-
-    Every list and manifest of `needed` must be there. With `with_removed`, data files that manifests remove are listed.
-    """
+    """List data (`with_removed`: all), then manifests, then lists of all snapshots; those of `needed` must be there."""
     lists: dict[str, None] = {}
     manifests: dict[str, None] = {}
     data: dict[str, None] = {}
@@ -215,12 +207,7 @@ def list_files(
 
 
 def _read(location: str, reader: Callable[[], list[T]], is_needed: bool) -> list[T]:
-    """Read a list or manifest; nothing if it was removed before and is not needed.
-
-    Raises:
-        Retry: the store has another fault, or the file is needed: of what the file leads to, nothing is known.
-        BadInput: the file is damaged; the same.
-    """
+    """Read a list or manifest; nothing if it was removed before and is not needed."""
     try:
         return reader()
     except OSError as error:

@@ -1,6 +1,7 @@
 """SQL over the tables: DuckDB in process, with the views of `sql/views/` and the checks of `sql/checks/`."""
 
 import re
+import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -13,11 +14,13 @@ import polars as pl
 
 from pipeline import settings
 from pipeline.errors import BadInput, Missing
+from pipeline.io.hashes import hash_file, hash_text
 from pipeline.private import make_folder
 from pipeline.score import reference as scales
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.warehouse import alignment, catalog
+from pipeline.warehouse.erase import lock_erasures
 
 if TYPE_CHECKING:
     import duckdb
@@ -42,6 +45,8 @@ _CLOSE = (
 _READING = ("SELECT", "EXPLAIN", "MULTI")
 _SCALES = "reference_scales"  # not stored: made of the files of references
 _CATALOG = {"show", "information_schema", "pg_catalog", "sqlite_master"}
+_CORPUS = Path(__file__).with_name("corpus.sql")
+_OF_CORPUS = ("comments", "articles", "scores", "scores_explained", "models")
 
 
 def _folder() -> Path:
@@ -80,24 +85,17 @@ def connect(
         if name in needed:
             # a LazyFrame pushes filters and columns down, and stays right after renames, unlike read_parquet over files
             con.register(name, catalog.scan_widened(name))
-    if _SCALES in needed:
-        con.register(_SCALES, _load_scales())
+    if _SCALES in needed:  # of all references: those of the home, and that of the shipped model
+        files = [scales.SHIPPED, *settings.references().glob("*/*.json")]
+        references = [scales.parse_reference(path.read_text(encoding="utf-8"), str(path)) for path in files]
+        con.register(_SCALES, scales.tabulate({(item.name, item.model_id): item for item in references}.values()))
     for statement in (*(view for name, view in views.items() if name in needed), *(() if unsafe else _CLOSE)):
         con.execute(statement)
     return con
 
 
-def _load_scales() -> pl.DataFrame:
-    """Load the scales of all references: those of the home, and that of the shipped model."""
-    paths = [scales.SHIPPED, *settings.references().glob("*/*.json")]
-    references = [scales.parse_reference(path.read_text(encoding="utf-8"), str(path)) for path in paths]
-    return scales.tabulate({(item.name, item.model_id): item for item in references}.values())
-
-
 def _list_needed(sql: str, views: dict[str, str]) -> set[str]:
-    """Tables and views whose names are words of the SQL, and of the views among them; all if it names none or asks for
-    what there is.
-    """
+    """Tables and views that are words of the SQL or of views among them; all if it names none or asks what there is."""
     names, words = {*TABLES, _SCALES, *views}, _list_words(sql)
     if words & _CATALOG or any(word.startswith("duckdb_") for word in words):
         return names
@@ -163,3 +161,36 @@ def run_check(name: str, day: str | None = None) -> list[dict[str, Any]]:
 def compare_contracts() -> list[dict[str, str]]:
     """List where Iceberg's metadata of the tables is not as their contracts: a row for each column or other part."""
     return [row for name in TABLES for row in alignment.compare(catalog.load_table(name))]
+
+
+@lock_erasures()  # so that no erasure misses it
+def make_corpus() -> Path:
+    """Make the corpus that `undertone browse` reads, if it is not that of the tables as they are now; return its file.
+
+    It is one DuckDB file of comments, scores and articles below the home, without user ids. Texts are not compressed in
+    it, so that a search for erased texts finds them; an erasure removes all scratch files. Older ones are removed.
+    """
+    hashes = [hash_file(path) for path in (_CORPUS, *sorted(settings.references().glob("*/*.json")))]
+    state = (hashes, [catalog.get_snapshot_id(name) for name in _OF_CORPUS])
+    folder = make_folder(settings.scratch("browse"))
+    path = folder / f"{hash_text(repr(state))[:16]}.duckdb"
+    if path.exists():
+        path.touch()  # a sweep removes what nobody opened
+        return path
+    draft = folder / f".draft-{secrets.token_hex(4)}.duckdb"
+    address = str(draft).replace("'", "''")
+    try:
+        with closing(connect(" ".join((*_OF_CORPUS, "comments_scored")), unsafe=True)) as con:
+            con.execute("pragma force_compression = 'uncompressed'; set default_null_order = 'nulls_last'")
+            con.execute(f"attach '{address}' as corpus")
+            con.execute(_CORPUS.read_text(encoding="utf-8"))
+            if not con.execute("from corpus.comments limit 1").fetchall():
+                raise Missing("there are no comments to browse; run `undertone import FILE` or `undertone collect`")
+        draft.chmod(0o600)
+        for old in folder.glob("[!.]*"):
+            old.unlink(missing_ok=True)
+        draft.rename(path)
+    finally:
+        for rest in folder.glob(f"{draft.name}*"):
+            rest.unlink(missing_ok=True)
+    return path

@@ -1,8 +1,4 @@
-"""Search the lake, the catalog, the databases and every folder for words, packed files decoded.
-
-Parquet, Avro, zip (and so xlsx), gzip, bz2, zst, lz4 and SQLite are opened; every file is read byte by byte besides.
-Words are searched as they are and as JSON, HTML, csv and XML write them.
-"""
+"""Search the lake, the catalog, the databases and every folder for words: every file as bytes, packed ones opened."""
 
 import gzip
 import html

@@ -1,21 +1,20 @@
 """Writing: the rows of one slice become exactly these, in one commit, or nothing changes.
 
-A frame is refused before anything is written if a row breaks the contract, lies outside the slice or has the key of
-another. A lost race is `errors.Retry`: the caller's retry reads and writes again. So is a commit of an attempt that a
-later attempt at the same task has overtaken: a task whose worker was lost may live on and come late, with what it read
-before its retry began.
+A lost race is Retry, and so is a commit of an attempt that a later attempt at the same task has overtaken.
 """
 
 import copy
 import json
 import logging
 import time
+import uuid
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import date
+from pathlib import Path
 from typing import Any, cast
 
 import polars as pl
@@ -30,6 +29,7 @@ from pyiceberg.table.update import AddSnapshotUpdate
 
 from pipeline import logs, settings
 from pipeline.errors import BadInput, Retry
+from pipeline.private import make_folder
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.warehouse import catalog
@@ -60,13 +60,32 @@ def overwrite(name: str, partition: Slice, frame: pl.DataFrame | pl.LazyFrame, r
 def replace(
     name: str, partition: Slice, update: Callable[[pl.LazyFrame], pl.DataFrame | pl.LazyFrame], run_id: str = "cli"
 ) -> int:
-    """Overwrite the slice with `update(its current rows)`, both taken from one state of the table.
-
-    If another writer changed the slice in between, the commit fails with Retry: no update is lost.
-    """
+    """Overwrite the slice with `update(its current rows)`, both of one state: Retry if another writer was faster."""
     handle = catalog.load_table(name)
     current_rows = catalog.scan_state(handle).filter(**partition)
     return _write(handle, name, partition, update(current_rows).lazy(), run_id)
+
+
+def locate_scratch() -> str:
+    """Folder (or object prefix) of all scratch files, which every worker sees."""
+    return f"{settings.warehouse()}/_scratch"
+
+
+def create_attempt(name: str) -> str:
+    """A fresh scratch folder that belongs to this attempt alone: a lost one may still be writing beside its retry."""
+    path = f"{locate_scratch()}/{name}/{uuid.uuid4().hex}"
+    if "://" not in path:
+        make_folder(Path(path))
+    return path
+
+
+def stage(name: str, frame: pl.DataFrame | pl.LazyFrame) -> Staged:
+    """Write rows meant for table `name` to a scratch file, which the sweeper removes by age; lazy frames stream."""
+    path = f"{create_attempt(name)}/rows.parquet"
+    frame.lazy().sink_parquet(path, storage_options=catalog.STORE)
+    return Staged(
+        path=path, rows=pl.scan_parquet(path, storage_options=catalog.STORE).select(pl.len()).collect().item()
+    )
 
 
 def scan_staged(name: str, staged: Sequence[Staged]) -> pl.LazyFrame:
@@ -149,14 +168,11 @@ def _sign(partition: Slice) -> dict[str, str]:
 
 def _is_overtaken(table: Table, partition: Slice) -> bool:
     """Test if an attempt at our task that began after us has written rows of the slice."""
-    attempt = settings.attempt()
-    for snapshot in table.metadata.snapshots if attempt else ():
+    if not (attempt := settings.attempt()):
+        return False
+    for snapshot in table.metadata.snapshots:
         properties = snapshot.summary.additional_properties if snapshot.summary else {}
-        if (
-            attempt
-            and properties.get("undertone.task") == attempt.task
-            and properties["undertone.began"] > attempt.began
-        ):
+        if properties.get("undertone.task") == attempt.task and properties["undertone.began"] > attempt.began:
             other = json.loads(properties["undertone.slice"])
             if all(other.get(name, str(value)) == str(value) for name, value in partition.items()):
                 return True
@@ -173,15 +189,12 @@ def _select_columns(name: str, frame: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _check_rows(name: str, partition: Slice, frame: pl.LazyFrame) -> int:
-    """Count the rows; refuse those outside the slice or with the key of another, and a slice that names no column.
-
-    Rows that break the contract are refused here too: before the sink, so that it has no reason to fail but the disk.
-    Keys are compared by 64-bit hash first, which needs 8 bytes a row; only if two hashes agree are the keys compared.
-    """
+    """Count the rows; refuse those that break the contract, lie outside the slice or have the key of another."""
     schema, key = TABLES[name].schema, TABLES[name].key
     if not partition or set(partition) - set(schema.column_names()):
         raise BadInput(f"{name}: the slice {partition} must name columns of the table, and at least one")
     is_inside = pl.all_horizontal(pl.col(column) == pl.lit(value) for column, value in partition.items())
+    # by 64-bit hash first, which needs 8 bytes a row; only if two hashes agree are the keys compared
     key_hash = pl.struct(key).hash() if key else pl.int_range(pl.len(), dtype=pl.UInt64)
     try:
         rows = schema.validate(frame).select(outside=~is_inside, key=key_hash).collect(engine="streaming")

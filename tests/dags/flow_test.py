@@ -16,7 +16,6 @@ from pipeline.collect import fetch
 from pipeline.collect.sites import netease
 from pipeline.tasks.impscore import in_force, pairs
 from pipeline.tasks.recam import abstractness, targets
-from tests.distributed.cluster import missing
 from tests.examples.sources.writing import jsonl
 from tests.support.rows.contents import check_equal, read_tables
 from tests.support.rows.filled import filled
@@ -27,9 +26,6 @@ DAY = sample.DAY
 THREADS = ",".join(f"{column}={field}" for column, field in sample.THREAD_COLUMNS.items())
 A_DATE = dt.datetime(2026, 11, 20, tzinfo=dt.UTC)
 Run = Callable[..., Any]
-in_the_cluster = pytest.mark.skipif(
-    missing() is None, reason="a cluster can be started here: tests/distributed/equality_test.py runs this DAG"
-)
 
 
 @contextlib.contextmanager
@@ -203,7 +199,6 @@ def test_a_sample_is_judged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert warehouse.scan("scores").select("metric").collect()["metric"].to_list() == ["implicitness_judged"] * 10
 
 
-@in_the_cluster
 def test_summaries_to_readers(
     run: Run, wordnet: None, tiny_encoder: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,7 +218,6 @@ def test_summaries_to_readers(
     assert (home / "reports" / f"cloze-{DAY}.html").is_file()
 
 
-@in_the_cluster
 def test_articles_to_commenters_and_correlations(run: Run, home: Path) -> None:
     """Articles with comments become a corpus, commenters, grades, scores, correlations and a page; again the same."""
     run_well(run, "collect", day=DAY, path=str(sample.THREADS), source="sample_news", mapping=THREADS)
@@ -240,7 +234,6 @@ def test_articles_to_commenters_and_correlations(run: Run, home: Path) -> None:
     assert (home / "reports" / f"commenting-{DAY}.html").is_file()
 
 
-@in_the_cluster
 def test_comments_and_sample_to_ndd(run: Run, wordnet: None, home: Path) -> None:
     """The sample's comments get a context shift, its sentences compressions, the distance tests; again the same."""
     run_well(run, "collect", day=DAY, path="sample", source="weibo")

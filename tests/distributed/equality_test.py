@@ -53,6 +53,7 @@ def wait_for_end(cluster: Cluster, steps: Iterable[Step], timeout: float = 900) 
 
 @pytest.mark.slow
 @pytest.mark.alone
+@pytest.mark.nightly
 def test_every_table_equals_the_embedded_ones(
     cluster: Cluster, wordnet: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

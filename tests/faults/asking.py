@@ -1,8 +1,4 @@
-"""A process of its own that asks a language model, so that tests can kill it.
-
-Started as `python asking.py LEDGER URL COUNT CONCURRENCY [USD]`; it asks for `hint 0` to `hint COUNT-1`, for USD at
-most, and says how many answers it has.
-"""
+"""A process of its own that asks for hints: `python asking.py LEDGER URL COUNT CONCURRENCY [USD]`."""
 
 import datetime as dt
 import subprocess

@@ -1,8 +1,4 @@
-"""Attempts at tasks, each a process of its own that can be killed, stopped and watched.
-
-A server with everything imported forks them, so that one takes milliseconds to start and not the seconds that its
-imports take. Nothing is computed in the server: threads would not survive the fork.
-"""
+"""Attempts at tasks, each a process that a server with everything imported forks; tests kill, stop and watch it."""
 
 import importlib
 import json
@@ -100,10 +96,7 @@ def _run(call: str, env: dict[str, str], writes: Connection) -> None:
 
 
 def watch_commits(*, is_child: bool = False) -> None:
-    """Record every snapshot that is published, which a reader may see, and die after FAULTS_DIES_AFTER of them.
-
-    The child of an import, which watches its own commits, takes its parent with it.
-    """
+    """Record every snapshot that is published, and die, with its parent if a child, after FAULTS_DIES_AFTER of them."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     path = Path(os.environ.get("FAULTS_COMMITS", os.devnull))

@@ -1,8 +1,4 @@
-"""A full disk, a catalog that is cut off, a language model that fails and stalls.
-
-Each fault is struck in the middle of a small flow through the tables. The attempt that meets it ends with an error and
-publishes nothing, or waits the fault out; the next one finishes, and the tables are those of an undisturbed run.
-"""
+"""A full disk, a cut catalog, a failing language model: an attempt publishes nothing, and the next one finishes."""
 
 import contextlib
 import random

@@ -229,10 +229,7 @@ def calm(home: Path, flow: Flow, env: Mapping[str, str]) -> Run:
 
 
 def planned(seed: int, calm: Run, kinds: Mapping[str, int]) -> dict[int, list[Fault]]:
-    """Faults at random calls and moments; those `between` after random commits, each once before any comes twice.
-
-    Only calls that commit are started twice or haunted: what the others do nobody sees.
-    """
+    """Faults at random calls, which commit unless it is a kill; `between` comes after each commit before any twice."""
     dice, faults = random.Random(seed), defaultdict(list)
     calls, writing = range(len(calm.took)), [call for call, count in enumerate(calm.commits) if count]
     commits = [(call, n + 1) for call, count in enumerate(calm.commits) for n in range(count)]

@@ -27,9 +27,7 @@ Do = Callable[..., Any]
 
 
 def files(folder: Path) -> None:
-    """What the pipeline is given beside the sample: sentences of one's own to ask a language model about; articles
-    with summaries, rated words and word vectors, which take a hundredth of the time of an encoder's.
-    """
+    """What the pipeline is given beside the sample: sentences to ask about, articles, rated words and word vectors."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = (f"nice hat number {n} you have there,explicit_en\n" for n in range(40))
     (folder / "own.csv").write_text("text,prompt\n" + "".join(rows), encoding="utf-8")

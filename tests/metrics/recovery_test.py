@@ -5,18 +5,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.examples.subtext import recovery as examples
-from pipeline.metrics.recovery import (
-    METRICS,
-    compare_choices,
-    compare_overlap,
-    measure_choices,
-    measure_overlap,
-    split_units,
-)
+from pipeline.metrics import recovery
+from pipeline.metrics.recovery import compare_choices, compare_overlap, measure_choices, measure_overlap
 
 # computed by sacrebleu 2.6.0 (BLEU with lowercase, and effective_order for rows; tokenize zh, and 13a for English; chrF
 # as it stands) and by rouge-score 0.1.2 given our units without marks as its tokenizer
@@ -49,14 +42,13 @@ QUESTIONS = pl.DataFrame(
 
 
 def overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> tuple[float, ...]:
-    """Measure ROUGE-L, BLEU and chrF."""
     actual = measure_overlap(answers, references)
-    return tuple(actual[name] for name in METRICS)
+    return tuple(actual[name] for name in recovery.METRICS)
 
 
 def test_units() -> None:
     """Chinese by character, other writing by word in lower case, marks by themselves; nothing but blanks is lost."""
-    assert split_units("他的iPhone很OK， don't！[doge]") == [
+    assert recovery.split_units("他的iPhone很OK， don't！[doge]") == [
         *"他的", "iphone", *"很", "ok", "，", "don't", "！", "[", "doge", "]",
     ]  # fmt: skip
 
@@ -84,9 +76,6 @@ def test_answers_need_references() -> None:
         with pytest.raises(ValueError, match="expected references"):
             measure_overlap(answers, references)
     assert overlap([], []) == (0, 0, 0)
-
-
-texts = st.text(st.sampled_from("他不想来a b，"), max_size=12)
 
 
 def test_baselines_of_overlap() -> None:

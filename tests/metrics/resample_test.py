@@ -8,39 +8,24 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.metrics import resample
-from pipeline.metrics.resample import (
-    bounds,
-    draw_counts,
-    draw_picks,
-    iterate_counts,
-    number_units,
-    p_value,
-    sum_samples,
-    sum_units,
-    tail_shares,
-    wilson,
-)
-
-# Newcombe (1998), "Two-sided confidence intervals for the single proportion", table I, method 3: the score interval
-NEWCOMBE = [((81, 263), (0.2553, 0.3662)), ((15, 148), (0.0624, 0.1605)), ((0, 20), (0.0, 0.1611)),
-            ((1, 29), (0.0061, 0.1718))]  # fmt: skip
+from pipeline.metrics.resample import bounds, draw_counts, draw_picks, number_units, p_value
 
 
 @pytest.mark.parametrize("draw", [draw_counts, draw_picks])
 def test_the_interval_of_a_share_is_the_binomial_one(draw) -> None:
     """Of 400 units 100 count: the bounds are those of the normal approximation, 0.25 ± 0.0424; another seed differs."""
     values = np.repeat([1.0, 0.0], [100, 300])
-    shares = sum_samples(values, draw(400, 4000, 42)) / 400
+    shares = resample.sum_samples(values, draw(400, 4000, 42)) / 400
     half = stats.norm.ppf(0.975) * np.sqrt(0.25 * 0.75 / 400)
     assert bounds(shares) == pytest.approx((0.25 - half, 0.25 + half), abs=0.005)
-    low, high = bounds(shares, tail_shares(0.5))
+    low, high = bounds(shares, resample.tail_shares(0.5))
     assert bounds(shares)[0] < low < 0.25 < high < bounds(shares)[1]
-    assert (sum_samples(values, draw(400, 4000, 7)) != shares * 400).any()
+    assert (resample.sum_samples(values, draw(400, 4000, 7)) != shares * 400).any()
 
 
 def test_copies_are_drawn_as_so_many_units() -> None:
     """One unit with 100 copies and one with 300 make the samples' distribution of 400 units."""
-    shares = sum_samples(np.array([1.0, 0.0]), draw_counts(np.array([100, 300]), 4000, 42)) / 400
+    shares = resample.sum_samples(np.array([1.0, 0.0]), draw_counts(np.array([100, 300]), 4000, 42)) / 400
     assert shares.std() == pytest.approx(np.sqrt(0.25 * 0.75 / 400), rel=0.05)
 
 
@@ -53,7 +38,7 @@ def test_samples_do_not_depend_on_how_many_are_held(draw, monkeypatch: pytest.Mo
     blocks = [*draw(30, 50, 3)]
     assert len(blocks) > 10
     assert (np.concatenate(blocks) == all_samples).all()
-    first, *rest = iterate_counts(30, 50, 3)
+    first, *rest = resample.iterate_counts(30, 50, 3)
     assert (first == 1).all()
     assert (np.stack(rest) == np.concatenate([*draw_counts(30, 50, 3)])).all()
 
@@ -62,7 +47,7 @@ def test_groups_are_units() -> None:
     """Items are numbered by the order of their groups' names and summed; a missing name is an error."""
     units = number_units(["b", "a", "b"], 3)
     assert units.tolist() == [1, 0, 1]
-    assert sum_units(np.array([[1, 2], [3, 4], [5, 6]]), units).tolist() == [[3, 4], [6, 8]]
+    assert resample.sum_units(np.array([[1, 2], [3, 4], [5, 6]]), units).tolist() == [[3, 4], [6, 8]]
     for names in (["a"], pl.Series(["a", None, "b"])):
         with pytest.raises(ValueError, match="a group for each of 3 items"):
             number_units(names, 3)
@@ -85,19 +70,10 @@ def test_p_counts_the_rarer_side() -> None:
     assert p_value(differences * 0) == 1
 
 
-@pytest.mark.parametrize("confidence", [0, 1, 95])
-def test_a_confidence_is_a_share(confidence: float) -> None:
-    """It lies between 0 and 1; and there is at least one draw."""
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        tail_shares(confidence)
-    with pytest.raises(ValueError, match="draws should be at least 1"):
-        sum_samples(np.ones(3), draw_counts(3, 0, 42))
-
-
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_wilson_equals_scipy(counts: tuple[int, int]) -> None:
     """The interval is scipy's for any count."""
     right, count = counts
-    low, high = wilson(np.array([right / count]), np.array([count]))
+    low, high = resample.wilson(np.array([right / count]), np.array([count]))
     expected = stats.binomtest(right, count).proportion_ci(method="wilson")
     assert (low[0], high[0]) == pytest.approx((expected.low, expected.high), abs=1e-9)

@@ -6,23 +6,8 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.report.sections import (
-    LONG,
-    Part,
-    Section,
-    build_sections,
-    check_rows,
-    format_count,
-    format_interval,
-    format_number,
-    format_p,
-    format_range,
-    format_signed,
-    order_names,
-    render,
-    shorten,
-    tabulate,
-)
+from pipeline.report import sections
+from pipeline.report.sections import LONG, Part, Section, build_sections, check_rows, render, shorten, tabulate
 from tests.support.pages import check_names, check_sections, texts
 
 
@@ -35,6 +20,9 @@ def build_numbered(rows: list[int]) -> list[Section]:
     """Build parts of no frame."""
     return [Section("", ("a",), [], "<svg></svg>", title=f"Part {n}") for n in rows]
 
+
+count, number = sections.format_count, sections.format_number
+signed, interval = sections.format_signed, sections.format_interval
 
 PARTS = {
     "second": Part("What is second", build_numbered),
@@ -108,13 +96,13 @@ def test_names_are_text() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (format_count(1234), "1,234"), (format_count(None), "–"), (format_number(0.12345), "0.123"),
-        (format_number(float("nan")), "–"), (format_number(None), "–"), (format_number(-0.5, 1), "−0.5"),
-        (format_number(-0.0001), "0.000"), (format_signed(0.25, 1), "+0.2"), (format_signed(-0.5), "−0.500"),
-        (format_p(0.00001), "< 0.0001"), (format_p(0.05), "0.0500"), (format_p(None), "–"),
-        (format_interval({"value": -0.1, "low": -0.2, "high": 0.3}, scale=100, digits=0), "−10\n−20 to 30"),
-        (format_interval({"mean": 0.1, "low": None}, "mean"), "0.100"), (format_range([1000, 1000]), "1,000"),
-        (format_range([1, 2]), "1 to 2"), (shorten("abc d", 4), "abc…"), (shorten("abc", 3), "abc"),
+        (count(1234), "1,234"), (count(None), "–"), (number(0.12345), "0.123"),
+        (number(float("nan")), "–"), (number(None), "–"), (number(-0.5, 1), "−0.5"),
+        (number(-0.0001), "0.000"), (signed(0.25, 1), "+0.2"), (signed(-0.5), "−0.500"),
+        (sections.format_p(0.00001), "< 0.0001"), (sections.format_p(0.05), "0.0500"), (sections.format_p(None), "–"),
+        (interval({"value": -0.1, "low": -0.2, "high": 0.3}, scale=100, digits=0), "−10\n−20 to 30"),
+        (interval({"mean": 0.1, "low": None}, "mean"), "0.100"), (sections.format_range([1000, 1000]), "1,000"),
+        (sections.format_range([1, 2]), "1 to 2"), (shorten("abc d", 4), "abc…"), (shorten("abc", 3), "abc"),
     ],
 )  # fmt: skip
 def test_numbers_have_one_form(text: str, expected: str) -> None:
@@ -124,4 +112,4 @@ def test_numbers_have_one_form(text: str, expected: str) -> None:
 
 def test_names_stand_in_order() -> None:
     """Those that are expected come first in their order, others after them by the alphabet."""
-    assert order_names(["z", "b", "a", "b"], ["b", "c", "b"]) == ["b", "a", "z"]
+    assert sections.order_names(["z", "b", "a", "b"], ["b", "c", "b"]) == ["b", "a", "z"]

@@ -121,17 +121,6 @@ def test_at_equal_length() -> None:
     assert other_length["spearman"] == pytest.approx(-length["spearman"])
 
 
-def test_whole_groups_are_drawn() -> None:
-    """Comments ten times the same are as many answers as groups: the interval is as wide as that of one of each."""
-    once = frame(60)
-    many = pl.concat([once] * 10)
-    cases = (once, many.with_columns(thread_id=pl.int_range(600)), many)
-    tables = [correlate_shift(rows, ["implicitness"], draws=300) for rows in cases]
-    wide = [(table["high"] - table["low"])[0] for table in tables]
-    assert wide[2] == pytest.approx(wide[0], rel=0.2)
-    assert wide[1] < wide[2] / 2
-
-
 def test_rows_without_a_value_are_left_out() -> None:
     """Null and NaN leave a comment out of what they are missing in; too few or constant ones give null."""
     rows = frame(20).with_columns(

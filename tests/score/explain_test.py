@@ -8,7 +8,6 @@ CUES = {"supposedly": 0.5, "据说": 0.5, "plainly": -0.25, "直说": -0.25}
 
 
 def score(texts: list[str]) -> list[float]:
-    """Score texts by their cue words alone."""
     return [1 + sum(change for cue, change in CUES.items() if cue in text) for text in texts]
 
 

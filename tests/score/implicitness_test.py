@@ -27,7 +27,6 @@ TEXTS = ["Nice hat.", "你可真准时。", "The soup is salty.", "", "某人今
 
 @pytest.fixture(scope="module")
 def encoder() -> Encoder:
-    """The encoder that is shipped as a package."""
     return load()
 
 
@@ -39,7 +38,6 @@ def head(encoder: Encoder) -> Head:
 
 @pytest.fixture(scope="module")
 def tiny(tiny_folder: Path) -> Encoder:
-    """The tiny encoder."""
     return load(str(tiny_folder), device="cpu")
 
 
@@ -50,7 +48,6 @@ def make_config(encoder: Encoder, *names: str, **recipe: Any) -> dict[str, Any]:
 
 
 def draw_weights(encoder: Encoder, name: str, seed: int) -> dict[str, torch.Tensor]:
-    """Draw tensors of a head with random weights."""
     model = ImpScore(encoder.dim, 8, torch.Generator().manual_seed(seed))
     return {f"{name}.{key}": value for key, value in model.state_dict().items()}
 
@@ -77,7 +74,7 @@ def test_rounding_stays_in_range(encoder: Encoder) -> None:
             assert ((scores >= 0) & (scores <= 2)).all()
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=3)
 @given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=10))
 def test_order_and_company_do_not_matter(head: Head, texts: list[str]) -> None:
     """A text's score is the same within 1e-6 whatever other texts it is scored with."""
@@ -116,20 +113,15 @@ def test_numbers_of_pairs(head: Head) -> None:
 
 
 def test_heads_of_a_model(tiny: Encoder) -> None:
-    """A model's heads come by language, each with its own weights; one head may serve any language."""
+    """A model's heads come by language, each with its own weights; one in half precision may serve any language."""
     tensors = {**draw_weights(tiny, "en", 1), **draw_weights(tiny, "zh", 2)}
     heads = load_heads(tensors, make_config(tiny, "en", "zh"), lambda _: tiny)
     assert list(heads) == ["en", "zh"]
     for name in heads:
         assert torch.equal(heads[name].model.semantic, tensors[f"{name}.semantic"])
     assert implicitness(["nice hat"], heads["en"]) != implicitness(["nice hat"], heads["zh"])
-    assert list(load_heads(draw_weights(tiny, "any", 1), make_config(tiny, "any"), lambda _: tiny)) == ["any"]
-
-
-def test_half_precision_weights_are_widened(tiny: Encoder) -> None:
-    """Weights kept in half precision, as shipped ones may be, compute in single."""
-    tensors = {name: value.half() for name, value in draw_weights(tiny, "any", 1).items()}
-    head = load_heads(tensors, make_config(tiny, "any"), lambda _: tiny)["any"]
+    halves = {name: value.half() for name, value in draw_weights(tiny, "any", 1).items()}
+    head = load_heads(halves, make_config(tiny, "any"), lambda _: tiny)["any"]
     assert compute_meanings(["nice hat"], head).implicitness.dtype == torch.float32
 
 

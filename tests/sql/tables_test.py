@@ -20,35 +20,26 @@ def test_there_is_one_file_a_table() -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_ddl_equals_the_contract(name: str) -> None:
-    """Names, order, types and nullability of the columns are those of `pipeline.tables`, as DuckDB reads them."""
-    columns = TABLES[name].schema.columns()
+    """Columns, types, nullability, key, partitions and descriptions of the file are those of `pipeline.tables`."""
+    table, text = TABLES[name], (SQL / "tables" / f"{name}.sql").read_text(encoding="utf-8")
+    columns = table.schema.columns()
     with duckdb.connect() as con:
-        con.execute((SQL / "tables" / f"{name}.sql").read_text(encoding="utf-8"))
+        con.execute(text)
         con.register("contract", empty(name))
         documented, types = (con.execute(f"describe {table}").fetchall() for table in (name, "contract"))
     expected = [(c, kind, "YES" if columns[c].nullable else "NO") for c, kind, *_ in types]
     assert [row[:3] for row in documented] == expected
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_the_comments_equal_the_contract(name: str) -> None:
-    """The file's first lines give the contract's docstring, key and partitions, and each column its description."""
-    lines = (SQL / "tables" / f"{name}.sql").read_text(encoding="utf-8").splitlines()
-    table = TABLES[name]
+    lines = text.splitlines()
     key = ", ".join(table.key) or "none"
     assert lines[0] == f"-- {(table.schema.__doc__ or '').splitlines()[0]}"
     assert lines[1] == f"-- Key: {key}. Partitioned by {', '.join(table.partitions)}."
     descriptions = {line.split()[0].strip('"'): line.split(" -- ")[1] for line in lines[3:-1]}
-    assert descriptions == {c: column.description for c, column in table.schema.columns().items()}
+    assert descriptions == {c: column.description for c, column in columns.items()}
 
 
 @each_file
 def test_all_sql_transpiles_to_trino(path: Path) -> None:
-    """A team's Trino can run each statement: sqlglot knows how to write it, and what it wrote parses as Trino's.
-
-    `group by all` passes through sqlglot as it is, and Trino does not know it. The first line of every file is a
-    comment in whole words.
-    """
+    """Each statement parses as Trino's, which does not know `group by all`; a comment begins the file."""
     text = path.read_text(encoding="utf-8")
     assert text.startswith("-- ")
     for statement in sqlglot.parse(text, read="duckdb"):

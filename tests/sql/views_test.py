@@ -36,7 +36,7 @@ def test_articles_distinct_takes_the_longer_text(select: Select) -> None:
 
 
 def test_comments_scored_takes_the_newest_model(select: Select) -> None:
-    """A comment has one row: the score of the model trained last, a registered one before an unknown one."""
+    """A comment has the score of the model trained last, a registered one first; other metrics stand beside."""
     created_at = datetime(2026, 11, 19, 8, tzinfo=UTC)
     tables: dict[str, Any] = {
         "comments": [
@@ -50,6 +50,8 @@ def test_comments_scored_takes_the_newest_model(select: Select) -> None:
             score("c1", NEW, 0.2, signature="sig|new|1"),
             score("c1", "0", 0.3),
             score("c1", NEW, 9.0, metric="sarcasm"),
+            score("c1", OLD, 0.25, metric="context_shift"),
+            score("c1", "b", 0.75, metric="subtext"),
             score("c2", "x", 0.4, thread_id="t2"),
             score("c4", "y", 0.6, thread_id="t3"),
             score("c4", "x", 0.5, thread_id="t3"),
@@ -70,7 +72,7 @@ def test_comments_scored_takes_the_newest_model(select: Select) -> None:
     sql = f"select * replace ({is_same_time} as created_at) from comments_scored order by comment_id"
     assert select(sql, **tables)[0] == (
         "weibo", DAY, "t1", "c1", None, "en", "two models", "so?", 3, 0, True, True, "Weather", "news", 0.2,
-        None, None, None, None, NEW, "sig|new|1", None,
+        None, None, 0.75, 0.25, NEW, "sig|new|1", None,
     )  # fmt: skip
     columns = "comment_id, parent_id, title, category, implicitness, model_id"
     assert select(f"select {columns} from comments_scored order by comment_id", **tables)[1:] == [
@@ -80,22 +82,17 @@ def test_comments_scored_takes_the_newest_model(select: Select) -> None:
 
 
 def test_a_model_without_a_row_is_in_force(select: Select) -> None:
-    """The shipped model has no row: it goes before a model on trial, however new, and after a promoted one."""
-    models = [{"model_id": OLD, "day": DAY}, {"model_id": NEW, "day": NEXT, "is_promoted": False}]
+    """The shipped model has no row: it goes before a model on trial and after a promoted one of ImpScore's kind."""
+    other = digest("of another kind")
+    models = [{"model_id": OLD}, {"model_id": NEW, "day": NEXT, "is_promoted": False}]
+    models += [{"model_id": other, "day": NEXT, "kind": "subtext"}]
     values = {"c1": {NEW: 0.2, "shipped": 0.3}, "c2": {OLD: 0.1, "shipped": 0.3, NEW: 0.2}, "c3": {NEW: 0.2}}
+    values["c4"] = {OLD: 0.1, other: 0.2}
     scores = [score(name, model, value) for name, by_model in values.items() for model, value in by_model.items()]
-    comments = [{}, {"text": "b"}, {"text": "c"}]
+    comments = [{}, {"text": "b"}, {"text": "c"}, {"text": "d"}]
     sql = "select comment_id, model_id from comments_scored order by all"
     rows = select(sql, comments=comments, scores=scores, models=models)
-    assert rows == [("c1", "shipped"), ("c2", OLD), ("c3", NEW)]
-
-
-def test_a_model_of_another_kind_is_not_newer(select: Select) -> None:
-    """Only the days of ImpScore models count."""
-    models = [{"model_id": OLD}, {"model_id": NEW, "kind": "subtext"}]
-    scores = [score("c1", NEW, 0.2), score("c1", OLD, 0.1)]
-    sql = "select implicitness from comments_scored"
-    assert select(sql, comments=[{}], scores=scores, models=models) == [(0.1,)]
+    assert rows == [("c1", "shipped"), ("c2", OLD), ("c3", NEW), ("c4", OLD)]
 
 
 def test_funnel_lists_each_reason_of_each_run(select: Select) -> None:
@@ -154,19 +151,6 @@ def test_commenter_scores_are_means(select: Select) -> None:
         ("weibo", "att", "human", False, 2.5, 2),
         ("weibo", "att", "meteor", True, 0.3, 2),
     ]
-
-
-def test_comments_scored_have_subtext_and_context_shift_beside(select: Select) -> None:
-    """Each metric's newest value stands in the row of its comment, null where there is none."""
-    scores = [
-        {"comment_id": "c1", "value": 1.5},
-        {"comment_id": "c1", "metric": "context_shift", "value": 0.25},
-        {"comment_id": "c1", "metric": "subtext", "value": 0.75, "model_id": "b"},
-        {"comment_id": "c2", "value": 0.5},
-    ]
-    sql = "select comment_id, implicitness, subtext, context_shift from comments_scored order by all"
-    rows = select(sql, comments=[{}, {}], scores=scores)
-    assert rows == [("c1", 1.5, 0.75, 0.25), ("c2", 0.5, None, None)]
 
 
 def test_compression_by_system_counts_and_averages(select: Select) -> None:

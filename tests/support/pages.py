@@ -134,14 +134,6 @@ def check_print(svg: str) -> None:
     assert float(re.findall(r'width="([\d.]+)pt"', svg)[0]) <= 7.2 * 72 + 0.1
 
 
-def check_figure(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame) -> str:
-    """Rows in any order give the same bytes, and letters can be read in print; the figure."""
-    svg = draw(rows)
-    assert draw(rows.sample(fraction=1, shuffle=True, seed=1)) == svg
-    check_print(svg)
-    return svg
-
-
 def check_rows(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame, keep: tuple[str, ...] = ()) -> None:
     """Names add no element. Texts of the columns of `keep` are no names."""
     names = [name for name in rows.columns if rows.schema[name] == pl.String and name not in keep]

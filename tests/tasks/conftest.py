@@ -1,7 +1,4 @@
-"""The sample, imported and trained on once, and put back before every test that asks for it.
-
-Iceberg metadata holds absolute paths, so a home cannot be used under another name: the copy goes back to its place.
-"""
+"""The sample, imported and trained on once; its copy goes back to its place, as Iceberg's paths are absolute."""
 
 import csv
 import json
@@ -30,10 +27,7 @@ Enlist = Callable[..., str]
 
 @pytest.fixture(scope="session")
 def stock(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> tuple[Path, Path, Path]:
-    """A home, a copy with the sample imported and a model trained, and a copy with tokens and scores as well.
-
-    The model stands on the tiny encoder and is not promoted, so scores are by the shipped model.
-    """
+    """A home, a copy with the sample imported and a model on trial, and a copy with tokens and scores as well."""
     folder = tmp_path_factory.mktemp("stock")
     place, imported, scored = folder / "home", folder / "imported", folder / "scored"
     with pytest.MonkeyPatch.context() as patch:

@@ -1,6 +1,7 @@
 """Adapted Lesk: the choices of a plain reference, quickly; banks and basses; a store that is whole or refused."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -18,20 +19,25 @@ from tests.support.oracles.wordnet_net import ROWS, forget, found_in, real, writ
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[senses.Store]:
-    """The senses of our small net."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of the senses of our small net, which is the WordNet that nltk finds."""
     folder = tmp_path_factory.mktemp("senses")
     wordnet.unpack([write(folder / "tree")], folder / "nltk_data")
     with found_in(folder / "nltk_data"):
         senses.build(folder / "store")
-        yield senses.load(folder / "store")
+        yield folder / "store"
+
+
+@pytest.fixture(scope="module")
+def store(built: Path) -> senses.Store:
+    """The senses of our small net."""
+    return senses.load(built)
 
 
 @pytest.fixture
-def folder(store: senses.Store, tmp_path: Path) -> Path:
+def folder(tmp_path: Path, built: Path) -> Path:
     """A store of the small net to be damaged."""
-    senses.build(tmp_path / "store")
-    return tmp_path / "store"
+    return Path(shutil.copytree(built, tmp_path / "store"))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +66,7 @@ LEMMAS = [*sorted({lemma for _, _, lemmas, *_ in ROWS for lemma in lemmas.split(
 WORDS = sorted({word for _, _, lemmas, gloss, _ in ROWS for word in f"{lemmas} {gloss}".replace("_", " ").split()})
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.sampled_from(LEMMAS), st.sampled_from("nvar")), max_size=8),
     st.lists(st.sampled_from(WORDS) | st.text(max_size=5), max_size=20),
@@ -72,25 +78,12 @@ def test_choices_are_those_of_the_reference(
     assert bare(disambiguate(store, targets, context)) == plain(targets, context)
 
 
-@given(st.lists(st.sampled_from(WORDS), max_size=20), st.randoms())
-def test_order_and_repetition_are_nothing(store: senses.Store, context: list[str], random: object) -> None:
-    """The context is a set: tokens said again or in another order change no sense, nor do other targets."""
-    again = context * 2
-    random.shuffle(again)
-    alone = disambiguate(store, [("bank", "n")], context)
-    assert disambiguate(store, [("bass", "n"), ("bank", "n"), ("bank", "n")], again)[1:] == alone * 2
-
-
 def test_what_has_no_sense_is_none(store: senses.Store) -> None:
-    """An unknown lemma, an inflected form and another part of speech have none; the others keep their places."""
+    """An unknown lemma, an inflected form and another part of speech have none; a satellite has no level."""
     found = disambiguate(store, [("teapot", "n"), ("wolf", "n"), ("wolves", "n"), ("wolf", "r")], ["wolf"])
     assert bare(found) == [None, ("wolf.n.01", 1), None, None]
     assert disambiguate(store, [], ["wolf"]) == []
     assert disambiguate(store, [("teapot", "n")], []) == [None]
-
-
-def test_satellites_are_adjectives_without_level(store: senses.Store) -> None:
-    """An adjective's satellite is found under its own letter, and has no hierarchy."""
     assert disambiguate(store, [("all right", "a")], ["good"]) == [Sense("fine.s.01", None, 1, 1)]
 
 
@@ -114,8 +107,16 @@ def test_words_of_a_text() -> None:
     assert found == ["saving", "bank", "well", "known", "coin", "20", "café"]
 
 
-def test_what_was_written_is_mapped(store: senses.Store, folder: Path) -> None:
-    """A store is arrays and a header, read-only when loaded, and the same however often it is made."""
+def test_what_was_written_is_mapped(store: senses.Store, tmp_path: Path) -> None:
+    """A store is arrays and a header, read-only when loaded, and the same however often it is made.
+
+    Building does not touch a folder that exists: another process may read it.
+    """
+    folder = tmp_path / "store"
+    senses.build(folder)
+    times = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    senses.build(folder)
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == times
     assert {path.suffix for path in folder.iterdir()} == {".npy", ".json"}
     again = senses.load(folder)
     assert not again.signatures.flags.writeable
@@ -124,13 +125,6 @@ def test_what_was_written_is_mapped(store: senses.Store, folder: Path) -> None:
     for one, other in zip(store, again, strict=True):
         assert not isinstance(one, np.ndarray) or np.array_equal(one, other)
     assert [path.name for path in folder.parent.iterdir()] == ["store"]
-
-
-def test_a_store_that_is_there_is_left(store: senses.Store, tmp_path: Path) -> None:
-    """Building does not touch a folder that exists: another process may read it."""
-    (tmp_path / "ours").mkdir()
-    senses.build(tmp_path / "ours")
-    assert list((tmp_path / "ours").iterdir()) == []
 
 
 @pytest.mark.parametrize(("field", "value"), [("wordnet", "3.1"), ("format", 0), ("synsets", 1)])
@@ -188,8 +182,7 @@ def test_glosses_of_related_senses_are_compared(store: senses.Store) -> None:
         disambiguate(store, [], [], "overlap")
 
 
-@pytest.mark.parametrize("name", ["signatures", "word_offsets", "senses", "words", "header"])
-@pytest.mark.parametrize("cut", [0, 20, -1])
+@pytest.mark.parametrize(("name", "cut"), [("signatures", -1), ("word_offsets", 20), ("words", 0), ("header", -1)])
 def test_a_cut_file_is_refused(folder: Path, name: str, cut: int) -> None:
     """A file that ends early is named as damaged, not read."""
     path = folder / ("header.json" if name == "header" else f"{name}.npy")
@@ -218,7 +211,7 @@ def test_wordnet_itself(shared_wordnet: Path) -> None:
         senses.build(folder)
         store = senses.load(folder)
         targets = [(lemma, pos) for lemma in _COMMON for pos in "nvar"]
-        for text in OURS:
+        for text in OURS[:2]:
             assert bare(disambiguate(store, targets, text.split())) == plain(targets, text.split())
         assert bare(disambiguate(store, targets, OURS)) == plain(targets, OURS)  # all texts are one context
         found = [disambiguate(store, [("bank", "n"), ("bass", "n")], text.split()) for text in OURS[:4]]

@@ -39,8 +39,3 @@ def test_words_that_are_kept_are_written_with_the_blanks_between_them() -> None:
     assert join_words(sentence, kept) == "The shop,, is shut."
     assert join_words(Sentence(["今天", "很", "冷"], [False] * 3), [True, False, True]) == "今天冷"
     assert join_words(sentence, [False] * len(kept)) == ""
-
-
-def test_words_of_a_script_that_is_not_known_stay_whole() -> None:
-    """They are cut at blanks, as English is, and not letter by letter."""
-    assert split_sentences("שלום עולם", "und")[0].words == ["שלום", "עולם"]

@@ -41,7 +41,6 @@ TREES = [
 
 
 def family(up: list[int], word: int) -> set[int]:
-    """A word with all its descendants, by recursion."""
     return {word}.union(*(family(up, child) for child, head in enumerate(up) if head == word))
 
 
@@ -51,9 +50,6 @@ def written(tmp_path: Path, *columns: str) -> Path:
     path = tmp_path / "broken.conllu"
     path.write_text("# ours\n" + "".join(f"{n}\tw\tw\tX\t_\t_\t{head}\tdep\t_\t_\n" for n, head in rows))
     return path
-
-
-# reading
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n"])
@@ -87,24 +83,11 @@ def test_a_broken_tree_is_named(tmp_path: Path, columns: list[str], told: str) -
     assert str(why.value).startswith(f"{path}, line ")
 
 
-def test_trees_come_before_a_row_that_is_broken(tmp_path: Path) -> None:
-    """Nine columns are an error as for taggers; trees before the row were given."""
-    path = tmp_path / "short.conllu"
-    path.write_text(FILE + "\n1\tRain\train\tNOUN\t_\t_\t0\troot\t_\n")
-    found = read(path)
-    assert [next(found), next(found)] == TREES
-    with pytest.raises(BadInput, match="line 15: expected the 10 columns"):
-        next(found)
-
-
 def test_trees_are_matched_by_their_words() -> None:
     """The first tree of the words; a sentence asked twice has it twice, one that no tree has gets None."""
     other = TREES[1]._replace(sent_id="other")
     asked = [["Snow", "_"], ["Rain"], list(TREES[0].words), ["Snow", "_"]]
     assert match_trees(iter([*TREES, other]), asked) == [TREES[1], None, TREES[0], TREES[1]]
-
-
-# depths and subtrees
 
 
 def test_depths_by_hand() -> None:
@@ -128,22 +111,6 @@ def test_subtrees_are_families_that_stand_together(up: list[int]) -> None:
     assert found == sorted(set(together) - {(0, len(up))})
     for start, end in found:
         assert all(start <= word < end for word, head in enumerate(up) if start <= head < end)
-
-
-@given(heads())
-def test_depths_are_one_below_the_head(up: list[int]) -> None:
-    """One root of depth 1; any other word is one deeper than its head."""
-    deep = measure_depths(up)
-    assert [deep[word] - (deep[head] if head >= 0 else 0) for word, head in enumerate(up)] == [1] * len(up)
-
-
-# what is left
-
-
-def test_heads_without_a_subtree() -> None:
-    """Without `the old` two spans of one word are gone; sold, the root, is word 2 as before, left word 4."""
-    kept = [word not in (4, 5) for word in range(8)]
-    assert drop_words(HEADS, kept).tolist() == [1, 2, -1, 2, 3, 2]
 
 
 @given(heads(), st.data())
@@ -226,9 +193,6 @@ def test_stanza_without_a_parser_is_missing(models: Path) -> None:
         load_parser(models, "zh")
 
 
-# real data
-
-
 def test_the_english_treebank(data: Path) -> None:
     """UD English EWT's test part has 2,077 sentences of 25,094 words; of 2,051 all words have a span, and 984
     words have Tense=Past (by awk).
@@ -239,11 +203,4 @@ def test_the_english_treebank(data: Path) -> None:
     assert all(tree.sent_id and tree.text for tree in found)
     assert len({tree.sent_id for tree in found}) == 2077
     assert sum("Tense=Past" in each for tree in found for each in tree.features) == 984
-
-
-def test_the_chinese_treebank(data: Path) -> None:
-    """UD Chinese GSD's test part has 500 sentences of 12,010 words, 486 of them projective (counted here)."""
-    found = list(read(data / "ud_chinese_gsd" / "zh_gsd-ud-test.conllu"))
-    assert (len(found), sum(len(tree.words) for tree in found)) == (500, 12010)
-    assert sum(len(find_subtrees(tree.heads)) == len(tree.heads) - 1 for tree in found) == 486
     assert [found[7]] == match_trees(found, [found[7].words])

@@ -115,20 +115,18 @@ def test_senses_are_of_the_lemma_itself(small: Path) -> None:
 
 
 def level(synset: str) -> int | None:
-    """The level of a synset by its name."""
     return wordnet.load_levels(synset.rsplit(".", 2)[-2]).get(synset)
 
 
 def test_levels_are_longest_paths(small: Path) -> None:
-    """A root is at level 0, the longer of two ways counts, an instance lies below its class (REC-08)."""
+    """A root is at level 0, the longer of two ways counts, an instance lies below its class (REC-08).
+
+    Synsets that are each other's hypernyms share the level of the way out, and those below go on from there.
+    """
     names = ["entity.n.01", "river.n.01", "oder.n.01", "fish.n.01", "bass.n.02", "act.v.01", "hope.v.01"]
     assert [level(name) for name in names] == [0, 2, 3, 3, 4, 0, 0]
     assert [level(name) for name in ("good.a.01", "fine.s.01", "well.r.01", "teapot.n.01")] == [None] * 4
     assert [max(wordnet.load_levels(pos).values()) for pos in "nv"] == [4, 2]
-
-
-def test_a_loop_of_hypernyms_ends(small: Path) -> None:
-    """Synsets that are each other's hypernyms share the level of the way out, and those below go on from there."""
     assert [level(f"{verb}.v.01") for verb in ("hinder", "stop", "bar")] == [1, 1, 2]
 
 

@@ -25,14 +25,6 @@ def holders(home: Path, text: str) -> list[str]:
     return sorted({str(Path(place.path).relative_to(home)) for place in warehouse.search([text, text[:12]])})
 
 
-def test_the_search_for_bytes_finds_what_is_there(tables: Path) -> None:
-    """Before an erasure the search sees the text in a data file, packed as it is, and other texts nowhere."""
-    write(SECRET, source="tieba")
-    assert {Path(p).suffix for p in holders(tables, SECRET)} == {".parquet"}
-    assert {Path(p).suffix for p in holders(tables, "tieba")} == {".parquet", ".avro"}
-    assert holders(tables, "never written") == []
-
-
 def test_erasing_removes_rows_and_bytes(tables: Path) -> None:
     """No file holds the erased text: old states, a tagged one and a branch included; other rows stay."""
 
@@ -49,6 +41,9 @@ def test_erasing_removes_rows_and_bytes(tables: Path) -> None:
     put("weibo", other, erased)
     put("zhihu", erased)
     put("netease", other)
+    assert {Path(p).suffix for p in holders(tables, SECRET)} == {".parquet"}
+    assert {Path(p).suffix for p in holders(tables, "netease")} == {".parquet", ".avro"}
+    assert holders(tables, "never written") == []
     assert warehouse.erase("comments", {"user_id": ["a" * 32]}) == 2
     rows = [filled("comments", {**other, "source": source}) for source in ("netease", "weibo")]
     assert_frame_equal(held("comments"), pl.concat(rows))
@@ -58,32 +53,28 @@ def test_erasing_removes_rows_and_bytes(tables: Path) -> None:
 
 
 def test_erasing_needs_all_given_columns_to_fit(tables: Path) -> None:
-    """Several values of a column are any of them, several columns all of them."""
+    """Several values of a column are any of them, several columns all of them, no value none, no column BadInput."""
+    assert warehouse.erase("comments", {"user_id": ["a" * 32]}) == 0  # of an empty table
     rows = filled("comments", *({"thread_id": t, "comment_id": c} for t in "xy" for c in "123"))
     warehouse.overwrite("comments", {"day": DAY}, rows)
     assert warehouse.erase("comments", {"day": [DAY], "thread_id": ["x"], "comment_id": ["1", "3"]}) == 2
+    for values in ({"user_id": ["a" * 32]}, {"user_id": []}):
+        assert warehouse.erase("comments", values) == 0
+    for wrong in ({}, {"user": ["a"]}):
+        with pytest.raises(BadInput, match="name columns"):
+            warehouse.erase("comments", wrong)
     keys = held("comments").select("thread_id", "comment_id").rows()
     assert keys == [("x", "2"), ("y", "1"), ("y", "2"), ("y", "3")]
-
-
-def test_erasing_what_is_not_there_changes_no_row(tables: Path) -> None:
-    """No match, no values, and an empty table erase nothing, without a warning; naming no column is BadInput."""
-    assert warehouse.erase("comments", {"user_id": ["a" * 32]}) == 0
-    write("what a day")
-    assert warehouse.erase("comments", {"user_id": ["a" * 32]}) == 0
-    assert warehouse.erase("comments", {"user_id": []}) == 0
-    for values in ({}, {"user": ["a"]}):
-        with pytest.raises(BadInput, match="name columns"):
-            warehouse.erase("comments", values)
-    assert texts() == ["what a day"]
 
 
 def test_erasing_takes_scratch_and_orphans_once_they_are_old(tables: Path) -> None:
     """Copies in scratch and in files of a failed write go when older than the grace time, not before."""
     staged = warehouse.stage("comments", filled("comments", {"text": SECRET}))
     warehouse.overwrite("comments", {"day": DAY}, warehouse.scan_staged("comments", [staged]))
+    assert warehouse.find_strays("comments") == set()
     orphan = data_files("comments")[0].with_name("lost.parquet")
     filled("comments", {"text": SECRET}).write_parquet(orphan)
+    assert warehouse.find_strays("comments") == {str(orphan)}  # no state of the table has it
     warehouse.erase("comments", {"text": [SECRET]})
     assert len(holders(tables, SECRET)) == 2
     age(tables)
@@ -115,9 +106,7 @@ def test_a_purge_that_was_killed_finds_its_files_again(tables: Path, monkeypatch
 def test_a_store_that_does_not_answer_is_no_file_that_is_gone(
     tables: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
 ) -> None:
-    """A fault of the store while old states are looked for is Retry, as nothing is known of what they hold; of a file
-    that went before it has its own words, and the others are still found.
-    """
+    """A fault of the store while old states are looked for is Retry; a file that is gone hides no other."""
     for text in (SECRET, "second", "third"):
         write(text)
     purged = warehouse.load_table("comments").metadata.metadata_log[0].metadata_file
@@ -153,13 +142,3 @@ def test_rows_are_updated_in_their_partitions_alone(tables: Path) -> None:
     assert list(warehouse.rewrite("comments", condition, lambda rows: rows.with_columns(context))) == [1]
     assert len(before & set(data_files("comments"))) == 1
     assert held("comments").filter(source="weibo")["context"].to_list() == [None, "fine"]
-
-
-def test_a_file_of_no_state_is_a_stray(tables: Path) -> None:
-    """What a killed writer left is told apart from what the table's states have."""
-    write("first")
-    write("second")
-    assert warehouse.find_strays("comments") == set()
-    orphan = data_files("comments")[0].with_name("lost.parquet")
-    filled("comments", {"text": SECRET}).write_parquet(orphan)
-    assert warehouse.find_strays("comments") == {str(orphan)}

@@ -26,24 +26,17 @@ def build(*texts: str, **columns: Any) -> pl.DataFrame:
     return filled("comments", *({"text": text, **columns} for text in texts))
 
 
-def test_an_empty_frame_empties_the_slice(tables: Path) -> None:
-    """A run that finds nothing takes the old rows away, here and nowhere else; an empty table gives no warning."""
-    assert warehouse.overwrite("comments", WEIBO, empty("comments")) == 0
-    assert held("comments").height == 0
-    warehouse.overwrite("comments", WEIBO, build("a"))
-    warehouse.overwrite("comments", ZHIHU, build("b", source="zhihu"))
-    assert warehouse.overwrite("comments", WEIBO, empty("comments")) == 0
-    assert_frame_equal(held("comments"), build("b", source="zhihu"))
-
-
 def test_other_slices_are_left_alone(tables: Path) -> None:
-    """Another source and another day keep their rows when a slice is written."""
+    """Another source and another day keep their rows when a slice is written or emptied, as an empty table may be."""
+    assert warehouse.overwrite("comments", WEIBO, empty("comments")) == 0
     others = [build("b", source="zhihu"), build("c", day=NEXT)]
     warehouse.overwrite("comments", ZHIHU, others[0])
     warehouse.overwrite("comments", {"source": "weibo", "day": NEXT}, others[1])
     warehouse.overwrite("comments", WEIBO, build("a"))
     warehouse.overwrite("comments", WEIBO, build("a2"))
     assert_frame_equal(held("comments"), pl.concat([build("a2"), *others]).sort(TABLES["comments"].key))
+    assert warehouse.overwrite("comments", WEIBO, empty("comments")) == 0
+    assert_frame_equal(held("comments"), pl.concat(others).sort(TABLES["comments"].key))
 
 
 def test_a_slice_may_be_smaller_than_a_partition(tables: Path) -> None:
@@ -64,7 +57,6 @@ def test_what_is_written_is_read_back(tables: Path, texts: list[str]) -> None:
     assert_frame_equal(held("comments"), frame)
 
 
-@pytest.mark.parametrize("lazy", [False, True], ids=["eager", "lazy"])
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
@@ -80,14 +72,13 @@ def test_what_is_written_is_read_back(tables: Path, texts: list[str]) -> None:
     ],
     ids=["source outside", "day outside", "rule", "range", "null", "doubled key", "type", "type of day", "no column"],
 )
-def test_a_bad_frame_is_refused_and_changes_nothing(
-    tables: Path, frame: pl.DataFrame, message: str, lazy: bool
-) -> None:
+def test_a_bad_frame_is_refused_and_changes_nothing(tables: Path, frame: pl.DataFrame, message: str) -> None:
     """BadInput names the table and what is wrong; the table keeps its snapshot and its rows."""
     warehouse.overwrite("comments", WEIBO, build("before"))
     before = warehouse.get_snapshot_id("comments")
-    with pytest.raises(BadInput, match=message):
-        warehouse.overwrite("comments", WEIBO, frame.lazy() if lazy else frame)
+    for rows in (frame, frame.lazy()):
+        with pytest.raises(BadInput, match=message):
+            warehouse.overwrite("comments", WEIBO, rows)
     assert warehouse.get_snapshot_id("comments") == before
     assert_frame_equal(held("comments"), build("before"))
 
@@ -95,7 +86,7 @@ def test_a_bad_frame_is_refused_and_changes_nothing(
 @pytest.mark.parametrize("fails", [False, True], ids=["rows gone", "error"])
 def test_rows_that_cannot_be_read_again_are_not_half_published(tables: Path, fails: bool) -> None:
     """A source that breaks off under the sink changes nothing, then or later: polars commits beside the sink."""
-    for _ in range(6):  # one in ten was published before the guard
+    for _ in range(3):  # one in ten was published before the guard
         warehouse.overwrite("comments", WEIBO, build("before"))
         before, reads = warehouse.get_snapshot_id("comments"), []
 
@@ -122,17 +113,11 @@ def test_columns_that_the_contract_does_not_know_are_left_out(tables: Path) -> N
     assert_frame_equal(warehouse.scan("dropped").collect(), rows)
 
 
-@pytest.mark.parametrize("partition", [{}, {"sauce": "weibo"}])
-def test_a_slice_without_columns_is_refused(tables: Path, partition: dict[str, str]) -> None:
-    """An overwrite that named no slice would empty the table."""
-    warehouse.overwrite("comments", WEIBO, build("before"))
-    with pytest.raises(BadInput, match="slice"):
-        warehouse.overwrite("comments", {**partition}, empty("comments"))
-    assert held("comments").height == 1
-
-
-def test_a_slice_takes_iso_days_and_leaves_out_none() -> None:
-    """A day may be given as text, and a column that is None is open."""
+def test_a_slice_takes_iso_days_and_leaves_out_none(tables: Path) -> None:
+    """A day may be given as text, and a column that is None is open; a slice without columns would be the table."""
+    for partition in ({}, {"sauce": "weibo"}):
+        with pytest.raises(BadInput, match="must name columns of the table"):
+            warehouse.overwrite("comments", {**partition}, empty("comments"))
     assert warehouse.make_slice(source="weibo", day="2026-11-19", origin=None) == {"source": "weibo", "day": DAY}
     assert warehouse.make_slice(day=date(2026, 1, 2)) == {"day": date(2026, 1, 2)}
     with pytest.raises(BadInput, match="YYYY-MM-DD"):

@@ -20,7 +20,7 @@ from pipeline.slices import parse_day
 from pipeline.tasks.daily import health, report
 from pipeline.tasks.impscore import references
 from pipeline.tasks.labelling import release
-from pipeline.tasks.record.table_counts import count_rows
+from pipeline.tasks.upkeep import count_rows
 
 CHAIN = ("collect", "tokenize", "score", "report")  # each starts the next by its asset
 ALL = (*CHAIN, "impscore", "csd", "recam", "commenting", "ndd", "studies", "heal", "maintain", "forget")

@@ -35,10 +35,7 @@ class Comparison(NamedTuple):
 
 
 def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Comparison:
-    """Compare two measures of these names.
-
-    ValueError for fewer than 20 texts.
-    """
+    """Compare two measures of these names; ValueError for fewer than 20 texts."""
     if rows.height < LEAST_ROWS:
         raise ValueError(f"a calibration needs at least {LEAST_ROWS} texts with both values, found {rows.height}")
     a, b = (rows[name].cast(pl.Float64).to_numpy() for name in "ab")

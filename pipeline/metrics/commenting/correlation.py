@@ -13,18 +13,8 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats
 
-from pipeline.metrics.resample import (
-    DRAWS,
-    SEED,
-    Floats,
-    Ints,
-    Names,
-    block_sizes,
-    bounds,
-    draw_picks,
-    number_units,
-    p_value,
-)
+from pipeline.metrics import resample
+from pipeline.metrics.resample import DRAWS, SEED, Floats, Ints, Names, bounds, p_value
 
 Numbers = npt.NDArray[np.number] | pl.Series | Sequence[float]
 
@@ -75,10 +65,9 @@ def correlate(scores: Numbers, grades: Numbers, groups: Names | None = None, *, 
 def compare(
     first: Numbers, second: Numbers, grades: Numbers, groups: Names | None = None, *, draws: int = DRAWS
 ) -> Correlation:
-    """Measure how much more `first` correlates with the grades than `second`, e.g. a weighted metric and the plain one.
+    """Measure how much more `first` correlates with the grades than `second`, by a paired bootstrap.
 
-    By a paired bootstrap: both are measured on the same samples, and p is that of `resample.p_value`. Arguments and
-    errors as of `correlate`.
+    p is that of `resample.p_value`. Arguments and errors as of `correlate`.
     """
     score_arrays, grade_values, units = _check_inputs([first, second], grades, groups)
     samples = _resample(score_arrays, grade_values, units, draws)
@@ -157,7 +146,7 @@ def _check_inputs(
     if not all(np.isfinite(array).all() for array in arrays):
         raise ValueError("expected finite numbers; leave out what has no score or no grade")
     count = len(arrays[0])
-    return arrays[:-1], arrays[-1], np.arange(count) if groups is None else number_units(groups, count)
+    return arrays[:-1], arrays[-1], np.arange(count) if groups is None else resample.number_units(groups, count)
 
 
 def _is_constant(values: Floats) -> bool:
@@ -190,17 +179,13 @@ def _add_bounds(values: Sequence[tuple[float | None, float | None]], samples: Fl
 
 
 def _resample(scores: Sequence[Floats], grades: Floats, units: Ints, draws: int) -> Floats:
-    """Compute Spearman and Pearson of each metric in samples of groups: [draws, metrics, 2], NaN where undefined.
-
-    A sample is how often each group, hence each item is drawn. The mean rank of a value in it follows from how many
-    items have lower ones, so that nothing is sorted again.
-    """
+    """Compute Spearman and Pearson of each metric in samples of groups: [draws, metrics, 2], NaN where undefined."""
     if len(grades) < 3:
         return np.full((draws, len(scores), 2), np.nan)
     blocks = [np.empty((0, len(scores), 2))]
     centred_grades, grade_levels = grades - grades.mean(), _index_levels(grades)
     metrics = [(score - score.mean(), _index_levels(score)) for score in scores]
-    for unit_counts in draw_picks(int(units.max()) + 1, draws, SEED, width=len(grades)):
+    for unit_counts in resample.draw_picks(int(units.max()) + 1, draws, SEED, width=len(grades)):
         item_counts = unit_counts[:, units].astype(np.float64)
         block = np.full((len(item_counts), len(scores), 2), np.nan)
         grade_ranks, is_graded = _rank_samples(item_counts, *grade_levels)
@@ -248,7 +233,7 @@ def _correlate_halves(grades: Floats, sizes: Ints, draws: int) -> Floats:
     rng, starts = np.random.default_rng(SEED), np.cumsum(sizes) - sizes
     item_index = np.repeat(np.arange(len(sizes)), sizes)
     position = np.arange(len(item_index)) - starts[item_index]
-    for rows in block_sizes(draws, len(item_index)):
+    for rows in resample.block_sizes(draws, len(item_index)):
         order = np.argsort(item_index + rng.random((rows, len(item_index))), axis=1)  # within items
         # every other one, from the first or the second on
         is_first = (position + rng.integers(2, size=(rows, len(sizes)))[:, item_index]) % 2 == 0

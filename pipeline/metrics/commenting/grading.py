@@ -1,8 +1,7 @@
 """Quality of a scorer of comments: against people's grades, within an article, beyond the comment's length.
 
-In: rows with `article_id`, `target` (a grade, or log(1 + likes)) and `score`. Out: a row a number, with the interval of
-a bootstrap over articles, as comments of one article are not independent. Longer comments get better grades, so beside
-every scorer stand baselines (`report_baselines`), and pairs of comments of about the same length.
+Longer comments get better grades, so beside every scorer stand baselines (`report_baselines`), and pairs of comments of
+about the same length. Intervals are of a bootstrap over articles, whose comments depend on each other.
 """
 
 import math
@@ -51,9 +50,8 @@ def count_pairs(
 def report(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure a scorer, with percentile bootstrap intervals of 95 % over articles.
 
-    Spearman and Pearson over all comments; the mean absolute error, which means something only if the score is in the
-    unit of the target; the share of pairs of `count_pairs` that are ordered rightly, over all pairs; the same of pairs
-    of about the same length, where there is a text.
+    Spearman and Pearson over all comments; the mean absolute error; the share of pairs of `count_pairs` that are
+    ordered rightly; the same of pairs of about the same length, where there is a text.
 
     Rows have article_id, target, score, maybe text. A null article_id is a separate article. Without draws the
     intervals are null.

@@ -1,8 +1,7 @@
 """Surface baselines that a measure of implicitness must beat.
 
-On public pairs the longer sentence is the implicit one in 85% of cases and more, so that a model can look right by
-reading length and topic. Each baseline sees one kind of surface feature of one sentence and is fitted like a model, on
-the training part; a comparison that it cannot decide counts half.
+On public pairs the longer sentence is the implicit one in 85% of cases and more. Each baseline sees one kind of surface
+feature of one sentence and is fitted on the training part; a comparison that it cannot decide counts half.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -67,17 +66,12 @@ def score_pairs(train: pl.DataFrame, test: pl.DataFrame, name: str) -> tuple[Flo
     return i1, i2, i3
 
 
-def win_share(implicit: Floats, explicit: Floats) -> float:
-    """Compute the share of comparisons that the implicit side wins; a tie counts half."""
-    return float(np.mean(np.sign(implicit - explicit) + 1) / 2)
-
-
 def audit(pairs: pl.DataFrame) -> pl.DataFrame:
     """Measure the implicitness accuracy of each baseline, by source and overall.
 
-    Fitted on the split `train` and measured on `test`; without a test split, crosswise over five parts, with near
-    duplicates (`cluster_id`) in one part. Returns subset (`all` or a source), baseline, accuracy in [0, 1], pair_count
-    (measured triples).
+    Fitted on the split `train` and measured on `test`, else crosswise over five parts with near duplicates
+    (`cluster_id`) in one. Returns subset (`all` or a source), baseline, accuracy in [0, 1], pair_count (measured
+    triples).
     """
     if "split" in pairs.columns and {"train", "test"} <= set(pairs["split"]):
         parts = [(pairs.filter(split="train"), pairs.filter(split="test"))]
@@ -93,7 +87,8 @@ def audit(pairs: pl.DataFrame) -> pl.DataFrame:
         for subset in ("all", *sorted(set(sources))):
             rows_of_subset = np.flatnonzero((sources == subset) | (subset == "all"))
             implicit, others = np.tile(i1[rows_of_subset], 2), np.r_[i2[rows_of_subset], i3[rows_of_subset]]
-            rows.append((subset, name, round(win_share(implicit, others), 6), len(rows_of_subset)))
+            share = float(np.mean(np.sign(implicit - others) + 1) / 2)  # a tie counts half
+            rows.append((subset, name, round(share, 6), len(rows_of_subset)))
     schema = {"subset": pl.String, "baseline": pl.String, "accuracy": pl.Float64, "pair_count": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 

@@ -1,7 +1,6 @@
 """Accuracy of a detector of problematic texts, by implicitness (ImpScore, section 7.2, figure 7; IMP-42, IMP-43).
 
-In: a row for each problematic text, with the detector's answer. Out: accuracy in eight bins of implicitness, with
-an interval that counts near duplicates once: one template in 500 variants is not 500 texts.
+Intervals count near duplicates once: one template in 500 variants is not 500 texts.
 """
 
 from collections.abc import Sequence

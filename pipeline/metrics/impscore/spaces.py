@@ -10,7 +10,6 @@ from pipeline.errors import BadInput
 from pipeline.examples.splits import SEED
 
 Floats = npt.NDArray[np.floating]
-Doubles = npt.NDArray[np.float64]
 
 PERPLEXITY = 30.0  # of t-SNE with enough points
 
@@ -39,7 +38,7 @@ def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -
     return Silhouettes(*(round(float(score), 6) for score in scores))
 
 
-def lay_out(features: Floats, seed: int = SEED) -> Doubles:
+def lay_out(features: Floats, seed: int = SEED) -> npt.NDArray[np.float64]:
     """Lay out features [n, l] in the plane by t-SNE for drawing: [n, 2].
 
     Near points stay near, other distances mean nothing. The same features give the same points. Points that are all

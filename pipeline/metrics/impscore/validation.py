@@ -1,8 +1,7 @@
 """How far a scorer orders texts as it should, next to what their surface and a constant reach.
 
 In: rows of group (drawn as a whole for intervals), item (within it values are compared), level and text, and a value of
-each text. The items are graded groups, or pairs with the levels 0 and 1. Of labelled texts, also 0 and 1, all values
-are compared.
+each text. The items are graded groups or pairs; of labelled texts all values are compared.
 """
 
 from collections.abc import Mapping
@@ -11,19 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.metrics import resample
 from pipeline.metrics.impscore.artefacts import BASELINES, predict_levels
 from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.metrics.ndd.predicates import auc
-from pipeline.metrics.resample import (
-    DRAWS,
-    SEED,
-    bounds,
-    draw_counts,
-    iterate_counts,
-    number_units,
-    sum_samples,
-    sum_units,
-)
+from pipeline.metrics.resample import DRAWS, SEED, bounds, draw_counts, iterate_counts, number_units
 
 TAU, SHARE, AUC = "kendall_tau", "pairs_in_order", "auc"
 CHANCE: Mapping[str, float] = {TAU: 0.0, SHARE: 0.5, AUC: 0.5}
@@ -57,17 +48,14 @@ def measure(rows: pl.DataFrame, values: pl.Series, metric: str) -> dict[str, Any
         numbers = np.array([kendall_tau(*lists) for lists in items.select("level", "value").iter_rows()])
         numbers = (numbers + 1) / 2 if metric == SHARE else numbers
         n, value = items.height, float(numbers.mean())
-        sums = sum_units(np.column_stack([numbers, np.ones(n)]), number_units(items["group"], n))
-        totals, sizes = sum_samples(sums, draw_counts(len(sums), DRAWS, SEED)).T
+        sums = resample.sum_units(np.column_stack([numbers, np.ones(n)]), number_units(items["group"], n))
+        totals, sizes = resample.sum_samples(sums, draw_counts(len(sums), DRAWS, SEED)).T
         samples = totals / sizes
     low, high = bounds(samples) if scored["group"].n_unique() >= LEAST else (None, None)
     return {"metric": metric, "value": value, "low": low, "high": high, "n": n}
 
 
 def predict_surface(rows: pl.DataFrame, training_rows: pl.DataFrame | None = None) -> dict[str, pl.Series]:
-    """Predict the level of each text by length, punctuation and words, fitted on training rows, else crosswise.
-
-    `chance` gives all texts one value.
-    """
+    """Predict levels by length, punctuation and words, fitted on training rows or crosswise; `chance` is constant."""
     predictions = {name: predict_levels(name, rows, training_rows).round(9) for name in SURFACE}
     return {name: pl.Series(values) for name, values in {**predictions, "chance": np.zeros(rows.height)}.items()}

@@ -2,9 +2,8 @@
 
 With x = (value_i - value_j + bias) / 2 for items i (first) and j, the first is chosen in proportion to exp(x), the
 second to exp(-x), and neither to exp(log_tie) (Davidson 1970; the effect of the order is that of Davidson and Beaver
-1977). Values are log-odds, their mean is 0. Their prior N(0, sd) keeps those finite that won or lost every comparison;
-its sd maximises the marginal likelihood, as a fixed one would be too wide: pairs that are chosen by earlier outcomes
-inflate the differences (Bramley and Vitello 2019).
+1977). Values are log-odds with mean 0. Their prior N(0, sd) keeps those finite that won or lost every comparison; its
+sd maximises the marginal likelihood, as pairs chosen by outcomes inflate differences (Bramley and Vitello 2019).
 """
 
 from typing import NamedTuple

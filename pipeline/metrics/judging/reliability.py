@@ -98,10 +98,7 @@ def _build_row(check: str, count: int, total: int) -> dict[str, Any]:
 
 
 def _analyse_variance(items: Ints, grades: Floats) -> tuple[float, float, float, float]:
-    """Compute ICC(1) of Shrout and Fleiss (1979) with its interval, and the p of no difference between items.
-
-    Where items have different numbers of grades, their number is that of the analysis of variance for unequal groups.
-    """
+    """Compute ICC(1) of Shrout and Fleiss (1979) with its interval, and the p of no difference between items."""
     units = np.unique(items, return_inverse=True)[1]
     sizes, sums = np.bincount(units), np.bincount(units, grades)
     means, total, n = sums / sizes, len(grades), len(sizes)

@@ -43,9 +43,8 @@ def measure(name: str | Measure, codes: Codes) -> float:
 def estimate_interval(name: str | Measure, codes: Codes, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
     """Estimate a percentile bootstrap interval: items are drawn with all their labels; arguments as of `measure`.
 
-    Drawing n items is drawing how often each pattern of labels occurs (multinomial), so the work depends on the number
-    of patterns, not of items, and the result not on the order of items. The ends are taken over the samples in which
-    the measure is defined.
+    Patterns of labels are drawn, so the result does not depend on the order of items. The ends are taken over the
+    samples in which the measure is defined.
     """
     value = measure(name, codes)
     if np.isnan(value):

@@ -1,9 +1,7 @@
 """How kappa, accuracy and TAE answer to the raters' accuracy and to skew (CSD, appendix A and figure 4; CSD-22).
 
-The model: every item has a true class. Each of three raters of the first round gives it with probability q, else one
-of the other classes, each as likely; raters err independently. The second round gives the true class. The first class
-is negative; the positive rate is the share of the others together, and they have equal parts of it, so that a low
-rate is skew with three classes too.
+Each of three raters gives an item's true class with probability q, else one of the other classes, each as likely. The
+second round gives the true class. The positive rate is the share of all classes but the first, in equal parts.
 
 The paper does not say whose kappa figure 4 shows. The numbers of CSD-22 (0.239, 0.474, 0.793) are Cohen's kappa of one
 rater with the truth; Fleiss' kappa of all four treated equally, as in section 3.3, is lower under skew.
@@ -26,15 +24,11 @@ ITEMS = 20_000
 _MEASURES = ("kappa", "fleiss", "agreement", "tae")
 
 
-def class_shares(positive_rate: float, classes: int) -> npt.NDArray[np.float64]:
-    """Compute the shares of the negative class and of each positive class: [classes], sum 1."""
-    return np.array([1 - positive_rate, *[positive_rate / (classes - 1)] * (classes - 1)])
-
-
 def simulate(items: int, accuracy: float, positive_rate: float, classes: int = 2) -> npt.NDArray[np.int8]:
     """Simulate labels of raters who are right with probability `accuracy`: [items, raters and the truth]."""
     rng = np.random.default_rng(SEED)
-    truth = rng.choice(classes, (items, 1), p=class_shares(positive_rate, classes)).astype(np.int8)
+    shares = [1 - positive_rate, *[positive_rate / (classes - 1)] * (classes - 1)]
+    truth = rng.choice(classes, (items, 1), p=shares).astype(np.int8)
     # a wrong label is the true one moved on by 1 to classes - 1 places, round and round
     is_wrong = rng.random((items, RATERS)) >= accuracy
     label_shifts = is_wrong * rng.integers(1, classes, (items, RATERS), dtype=np.int8)

@@ -1,9 +1,7 @@
 """The measures of agreement as formulas on sums over items (CSD, section 3.3 and appendix A; commenting, section 3).
 
-What an item adds to the sums depends on its labels alone, so items that were labelled alike are counted once, and a
-thousand resamples of a million labels are one matrix product. Labels are whole numbers from 0, [items, raters], -1
-where a label is missing. Each measure is at most 1, and NaN where it is undefined: no item counts, or all labels are of
-one class, so that chance explains everything.
+Items that were labelled alike add the same to the sums and are counted once. Labels are whole numbers from 0,
+[items, raters], -1 where one is missing. Each measure is at most 1, and NaN where nothing counts or chance is all.
 """
 
 from collections.abc import Callable
@@ -78,8 +76,7 @@ def _fleiss(codes: Codes, classes: int) -> Parts:
 def _cohen(codes: Codes, classes: int, *, skips_undefined: bool = False) -> Parts:
     """Take apart Cohen's kappa (1960): the mean over pairs of raters, over the items that both labelled.
 
-    It is undefined if it is for one pair: no item in common, or both gave one and the same class throughout;
-    `skips_undefined` leaves such pairs out.
+    It is undefined if it is for one pair; `skips_undefined` leaves such pairs out.
     """
     pairs = list(zip(*np.triu_indices(codes.shape[1], 1), strict=True))
     features = []
@@ -108,8 +105,7 @@ def _build_weighted(power: int) -> Measure:
 
     Of several raters all pairs are pooled: disagreements are summed over the pairs, and so is what chance would give
     them, each rater having one distribution of grades over all items that somebody else graded, too. Where all grade
-    all items, that is Conger's kappa (1980), with weights. Taken pair by pair, as Cohen's kappa is, it would be
-    undefined for two raters without common items, and near 0 for two with few.
+    all items, that is Conger's kappa (1980), with weights.
     """
 
     def parts(codes: Codes, classes: int) -> Parts:

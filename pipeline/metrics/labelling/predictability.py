@@ -1,9 +1,7 @@
 """How well a plain classifier predicts labels from words: the third reliability number of CSD's table 2 (CSD-17).
 
-The paper names scikit-learn's support vector machine, five-fold cross-validation and the fourth annotator's labels as
-truth. It leaves open features, kernel and averaging. Here: TF-IDF of single words and pairs, a linear kernel, and
-macro-averaged F1, the one that puts skewed labels near 0.5. On these the majority class alone reaches nearly as much,
-so its F1 is given as well: a result that is not above it is no evidence.
+The paper leaves open features, kernel and averaging. Here: TF-IDF of single words and pairs, a linear kernel, and macro
+F1, the one that puts skewed labels near 0.5. The majority class alone reaches nearly as much, so its F1 is given too.
 """
 
 from collections import Counter

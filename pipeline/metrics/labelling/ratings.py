@@ -90,10 +90,7 @@ def _estimate(name: str | Measure, codes: Codes, width: int, resamples: int) -> 
 
 
 def _explain(classes: int, two_count: int, tasks: list[int], undefined_count: int, pair_count: int) -> list[str]:
-    """Explain what is null, or over fewer tasks; `tasks` has all tasks, those of Fleiss and how many labels these have.
-
-    Only the first reason that makes all chance-corrected measures null is given.
-    """
+    """Explain what is null, or over fewer tasks; `tasks`: all, those of Fleiss, and how many labels these have."""
     n, full_count, most = tasks
     if not two_count:
         return ["no task has labels of two raters"]

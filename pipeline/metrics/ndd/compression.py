@@ -1,9 +1,7 @@
-"""How close compressions are to gold ones, and the simple baselines (NDD, section 4.2, tables 3 to 5; NDD-23 to 27, 30,
-40).
+"""How close compressions are to gold ones, and the simple baselines (NDD, section 4.2, tables 3 to 5; NDD-23 to 40).
 
-In: items as `examples.ndd.compression` reads them, and of each item which words are kept, a list of booleans as long as
-its words. Shares are in [0, 1]; the paper prints percent. Copying the sentence has an F1 of 0.59 on Google's sentences
-and 0.82 on Colloquial-SC, so an F1 needs the ratio next to it.
+In: items as `examples.ndd.compression` reads them, and of each item which words are kept. Shares are in [0, 1]. Copying
+the sentence has an F1 of 0.59 on Google's sentences and 0.82 on Colloquial-SC, so an F1 needs the ratio next to it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,22 +39,16 @@ class _Score(NamedTuple):
 def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure compressions, with percentile bootstrap intervals of 95 % over sentences.
 
-    - f1_macro, f1_micro: of the words that are kept, as a bag: a word counts wherever it stands. The mean over
-      sentences, which the paper prints as F1, and that of summed counts. A repeated word counts as often as in both,
-      unlike in SLAHAN's script, where it counts as often as the prediction has it.
-    - f1_place_macro, f1_place_micro: the same where a word counts only at its own place. Gold that was aligned does not
-      know the place of a repeated word for sure.
-    - f1_member_macro: the mean of F1 where a word counts as often as it occurs if the other side has it at all: as the
-      paper's table 14 counts (51.9 and 87.0), while its tables 3 and 5 fit f1_macro.
-    - ratio, ratio_macro: CR, kept words over words, of the sums and as a mean over sentences. The paper's gold ratios
-      are of either kind: 0.68 of Colloquial-SC is that of sums (the mean is 0.72), 0.44 of Google's sentences is the
-      mean (the other is 0.40).
+    - f1_macro, f1_micro: of the kept words as a bag, the mean over sentences, which the paper prints as F1, and that of
+      summed counts. A repeated word counts as often as in both.
+    - f1_place_macro, f1_place_micro: the same where a word counts only at its own place.
+    - f1_member_macro: the same where a word counts as often as it occurs if the other side has it at all (table 14).
+    - ratio, ratio_macro: CR, kept words over words, of the sums and as a mean over sentences; the paper has both.
     - ratio_delta, ratio_delta_macro: the ratio minus that of the gold (NDD-30).
     - length: the words that are kept, the mean over sentences (table 9).
-    - rouge_1, rouge_2, rouge_l, and the same with _recall: F and recall, the mean over sentences, of words of letters
-      or digits, capitals or not, as ROUGE-1.5.5 reads them but for Chinese, which it drops. Before that whole words are
-      cut off the end of a prediction until its bytes in UTF-8, with blanks between words where the language has them,
-      are no more than those of the gold (NDD-25). A sentence without an n-gram scores 0.
+    - rouge_1, rouge_2, rouge_l, and the same with _recall: mean F and recall of words of letters or digits, capitals or
+      not. Before that whole words are cut off the end of a prediction until its bytes in UTF-8, with blanks where the
+      language has them, are no more than those of the gold (NDD-25). A sentence without an n-gram scores 0.
     - bleu_1 to bleu_4: of the corpus, with the n-grams of words up to that length (NDD-27).
 
     Predictions say which words of each item are kept, maybe none; items, at least one, have words [n], kept [n], of
@@ -76,9 +68,8 @@ def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS) -> 
 def compare(first: Masks, second: Masks, items: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure how much better `first` is than `second` on the same sentences, by a paired bootstrap (NDD-40).
 
-    p is that of `resample.p_value`. Arguments and errors are as of `evaluate`.
-
-    Returns a row a measure: metric, one, other, difference (one - other), low, high, p, n, signature.
+    Returns a row a measure: metric, one, other, difference (one - other), low, high, p, n, signature; errors are as of
+    `evaluate`.
     """
     first_scores, second_scores = (_sample_scores(masks, items, draws) for masks in (first, second))
     rows = []

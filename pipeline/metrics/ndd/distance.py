@@ -38,10 +38,7 @@ def hellinger(q: "Tensor", q_prime: "Tensor") -> "Tensor":
 
 
 def kl(q: "Tensor", q_prime: "Tensor") -> "Tensor":
-    """Compute KL(q' ‖ q) = Σ q' log(q' / q) of log distributions [..., c], at least 0 (NDD-07).
-
-    The one of the first sentence is what approximates, as section 4.2 has it.
-    """
+    """Compute KL(q' ‖ q) = Σ q' log(q' / q) of log distributions [..., c], at least 0 (section 4.2; NDD-07)."""
     return (q_prime.exp() * (q_prime - q)).sum(dim=-1).clamp(min=0)
 
 
@@ -60,9 +57,8 @@ def divergences(
 ) -> Floats:
     """Compute the divergence of the distributions at two places, for m pairs of places: [m].
 
-    A place that is first of several pairs is asked of once, so the distributions of a sentence cost as many calls as it
-    has words, however many others it is compared with. A model with a method `unchanged` is not asked where it reports
-    that both distributions are equal. Memory holds `cache_size` distributions and one batch of the model.
+    A place that is first of several pairs is asked of once. A model with a method `unchanged` is not asked where it
+    reports that both distributions are equal. Memory holds `cache_size` distributions and one batch of the model.
 
     Places are sentence and place, [m, 2], as `MaskedModel` has them.
     """

@@ -20,9 +20,7 @@ def summarize(grades: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
 
     Returns a row a system and field, in order of system: system, field, value, low, high, n (sentences).
     """
-    graded = grades.filter(pl.col("grade").is_not_null()).sort(
-        "system", pl.col("field").cast(pl.Enum(FIELDS)), "item_id"
-    )
+    graded = grades.drop_nulls("grade").sort("system", pl.col("field").cast(pl.Enum(FIELDS)), "item_id")
     rows = []
     for (system, field), part in graded.group_by("system", "field", maintain_order=True):
         value, count = part["grade"].to_numpy(), part.height

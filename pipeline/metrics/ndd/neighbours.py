@@ -10,9 +10,8 @@ from pipeline.metrics.ndd.model import IndexArray, Sentence
 def align(first: Sentence, second: Sentence) -> IndexArray:
     """Align two sentences by their longest common subsequence: places in both, [k, 2], ascending.
 
-    Words are matched by position, so a repeated word is two neighbours. Of several longest subsequences one is fixed:
-    first the common start and end, then from the left it skips words of the sentence that sorts first, as long as
-    possible. So the result is the same for (A, B) and (B, A).
+    Of several longest subsequences one is fixed: first the common start and end, then from the left it skips words of
+    the sentence that sorts first, as long as possible. So the result is the same for (A, B) and (B, A).
     """
     if tuple(second) < tuple(first):
         return align(second, first)[:, ::-1]

@@ -1,11 +1,8 @@
 """Find predicates: the words without which a sentence means something else (NDD, section 5.2, table 8; NDD-35).
 
-In: sentences as words. Each word is deleted, masked or replaced by a stop word, one at a time, and counts as much as
-the sentence thereby moves away from itself. Out: a number a word, and how well the numbers find labelled predicates.
-
-The paper says neither how neighbours are weighted here, nor what its ensemble is, nor over what its AUC is taken: here
-the first two are means, and both readings of AUC stand side by side. Its English rows cannot be re-run as printed
-(errata E19).
+Each word is deleted, masked or replaced by a stop word, one at a time, and counts as much as the sentence thereby moves
+away from itself. The paper does not say how it weighs neighbours and edits (here: means), nor over what its AUC is
+taken (here: both readings). Its English rows cannot be re-run as printed (errata E19).
 """
 
 from collections.abc import Sequence
@@ -50,9 +47,8 @@ def score_words(
 ) -> list[Floats]:
     """Compute NDD between a sentence and its edit, for each of its words.
 
-    The neighbours are all the other words, each with the same weight, so that words of sentences of any length are
-    comparable; the edited place counts nothing, as its word is not in both. The model is asked n times for a sentence
-    of n words, and n (n - 1) times for its edits. The paper goes on with KL here (footnote 8).
+    The neighbours are all the other words, each with the same weight. The model is asked n times for a sentence of n
+    words, and n (n - 1) times for its edits. The paper goes on with KL here (footnote 8).
 
     Returns for each sentence [words], at least 0; higher is more of a predicate. The only word of a sentence has 0.
     BadInput for no such edit.
@@ -125,9 +121,8 @@ class Selection(NamedTuple):
 def select_sentences(is_predicate: Sequence[Sequence[bool]]) -> Selection:
     """Select sentences of at most LONGEST words with at least one predicate (footnote 9); call it before scoring."""
     reasons = ["too_long" if len(words) > LONGEST else None if any(words) else "no_predicate" for words in is_predicate]
-    rows = pl.DataFrame(
-        {"sentence": range(len(reasons)), "reason": reasons}, {"sentence": pl.Int64, "reason": pl.String}
-    )
+    schema = {"sentence": pl.Int64, "reason": pl.String}
+    rows = pl.DataFrame({"sentence": range(len(reasons)), "reason": reasons}, schema)
     indices = rows.filter(pl.col("reason").is_null())["sentence"].to_numpy()
     return Selection(indices, rows.drop_nulls())
 

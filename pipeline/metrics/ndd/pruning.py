@@ -2,16 +2,11 @@
 (NDD, section 5.1, table 7; NDD-34).
 
 In: of each sentence the heads of its words, as in `pipeline.text.trees`, and the spans that were dropped, as pairs of
-start and end (exclusive) in the whole sentence. One span may hold another that was dropped before it; its words count
-once, its length is that in the whole sentence. Shares are in [0, 1]; the paper prints percent.
+start and end (exclusive). One span may hold another that was dropped before it; its words count once.
 
-Marks are words here, as they are in UD. The paper's treebank is PTB-3, with heads of another kind (UD hangs function
-words on content words), so numbers on UD are compared with random spans on UD, not with table 7.
-
-What the paper calls a subtree is open. Its random spans of 1, 2 and 3 to 5 words are subtrees in 55, 31 and 27 % of
-cases, more than a tree has of words with all their descendants. So the paper may also count several of them side by
-side, or draw otherwise. On UD English EWT's test part 66, 8 and 5 % of random spans are one (ratio .8, up to five
-words), 66, 38 and 27 % several.
+The paper's treebank is PTB-3, with heads of another kind than UD's, so numbers on UD are compared with random spans on
+UD, not with table 7. What it calls a subtree is open: more of its random spans are one than a tree has of words with
+all their descendants, so it may also count several of them side by side.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,8 @@
 """Quality of measures of distance and similarity: their correlation with people's or with labels, by how far
 sentences overlap, and the distributions behind it (NDD, section 3; table 1, figures 3, 7 and 8; NDD-10 to 13, 38, 39).
 
-In: a frame with a row for each pair and a column for each measure. A measure is given with its direction, -1 for a
-distance and 1 for a similarity, and it is direction times measure that is correlated, so that a correlation above 0
-always agrees with people.
+In: a row a pair, a column a measure. A measure has a direction, -1 for a distance and 1 for a similarity; direction
+times measure is correlated, so that a correlation above 0 always agrees with people.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,10 +46,7 @@ def correlate_measures(
 def correlate_by_overlap(
     pairs: pl.DataFrame, measures: Measures, *, thresholds: Sequence[float] = THRESHOLDS, draws: int = DRAWS
 ) -> pl.DataFrame:
-    """Run `correlate_measures` on pairs that overlap by more than a threshold (figure 3).
-
-    At its ends the figure has pairs without any common word (r = 0) and those of which one has all words of the other
-    (r = 1), so these stand apart.
+    """Run `correlate_measures` on pairs that overlap by more than a threshold (figure 3), by none, and wholly.
 
     Pairs have `overlap` as well (`examples.ndd.similar.add_overlap`); thresholds are shares of the shorter sentence.
 
@@ -69,9 +65,9 @@ def correlate_by_overlap(
 def ensemble(distance: pl.Series, cosine: pl.Series, share: float = ENSEMBLE) -> pl.Series:
     """Combine the distance with a share of the cosine: NDD - 0.0025 S_C (section 3; NDD-12).
 
-    The paper gives "ratio = 1:0.0025" without sign or scale. Here both come as section 3 defines them: NDD the mean of
-    Hellinger distances, in [0, 1], and S_C in [-1, 1]. The second term then is 0.005 wide at most and hardly moves a
-    rank, while table 1's ensemble lies far from NDD; a share of 400 is the ratio read the other way round.
+    The paper gives "ratio = 1:0.0025" without sign or scale. NDD in [0, 1] and S_C in [-1, 1] make the second term
+    0.005 wide at most, while table 1's ensemble lies far from NDD; a share of 400 is the ratio read the other way
+    round.
     """
     return (distance - share * cosine).alias("ensemble")
 

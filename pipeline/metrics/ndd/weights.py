@@ -23,8 +23,7 @@ def exponential(length: int, start: int, end: int, mu: float = MU) -> Floats:
 def balanced(length: int, start: int, end: int, mu: float = MU) -> Floats:
     """Compute μ^d + μ^(d + m), m neighbours on the other side: the same total for every place of the span (E17).
 
-    The total is 2 (1 - μ^n) / (1 - μ) of n neighbours, which the paper claims for its own formula; that
-    formula does not give it.
+    The total is 2 (1 - μ^n) / (1 - μ) of n neighbours, which the paper claims for its own formula.
     """
     before, after = _measure_sides(length, start, end)
     return np.concatenate([mu**before + mu ** (before + len(after)), mu**after + mu ** (after + len(before))])
@@ -56,16 +55,11 @@ def released(length: int, start: int, end: int, mu: float = MU) -> Floats:
 
 def is_adjacent(length: int, start: int, end: int) -> npt.NDArray[np.bool_]:
     """Whether each neighbour touches the span, as one word or two do: those that Fast NDD counts (NDD-20)."""
-    place = np.arange(length - (end - start))
-    is_touching: npt.NDArray[np.bool_] = (place == start - 1) | (place == start)
-    return is_touching
+    return np.isin(np.arange(length - (end - start)), (start - 1, start))
 
 
 def decay(length: int, start: int, end: int, nu: float) -> Floats:
-    """b: ν^k of the k-th word, from 0, among the neighbours; below 1 later words are dropped more easily (NDD-19).
-
-    Counted in what remains, as the released code does, so that what a word counts does not hang on the span before it.
-    """
+    """b: ν^k of the k-th word, from 0, among the neighbours; below 1 later words are dropped more easily (NDD-19)."""
     return np.float64(nu) ** np.arange(length - (end - start))
 
 

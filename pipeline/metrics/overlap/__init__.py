@@ -1,18 +1,8 @@
 """Quality-weighted overlap metrics: how much a comment shares with the comments people wrote, where a match is worth as
 much as the comment it is in (Automatic Article Commenting, section 4 and appendix B; AAC-11 to AAC-20).
 
-`scoring.measure`, `score_segments` and `compare` accept metrics from `build_metrics` or from the constructors. With all
-weights 1 each metric is the established one. Where the paper can be read in more than one way (errata E11), the reading
-is an option, and the signature of every score names it:
-
-- BLEU (B.1, B.2): no smoothing; lengths of references of weight 0 count (`counts_zero_weight_lengths`).
-- METEOR (1, B.3): the penalty is the reference's own, within max_j (`penalty`); the parameters of a published METEOR
-  (`preset`).
-- ROUGE-L (B.4): the two maxima of coco-caption, the printed union, or the best reference (`reading`); j is free in
-  REC, so the union takes a length of all references (`length`).
-- CIDEr (B.5): `cider` is the printed formula, `cider_d` what most code calls CIDEr. Both need document frequencies,
-  those of the references at hand unless others are given.
-- s_j: `weights.normalise` converts grades to weights; the paper does not say how.
+With all weights 1 each metric is the established one. Where the paper can be read in more than one way (errata E11),
+the reading is an option of the metric's constructor, and the signature of every score names it.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,9 +1,8 @@
 """W-BLEU: n-gram precision in which a match counts as much as its reference is worth (appendix B.1, equations B.1 and
 B.2; AAC-11 to AAC-13), and ΔBLEU, which it generalises (Galley et al., 2015; AAC-20).
 
-PRC_n = sum of min(Count(c), max_j s_j Count(r_j)) / sum of Count(c) over the n-grams of c, and BLEU-N is the brevity
-penalty times the geometric mean of PRC_1 to PRC_N. Of a corpus, numerators, denominators and lengths are summed first.
-With all s_j = 1 this is the BLEU of Papineni et al. (2002), of sacrebleu and nltk.
+PRC_n = sum of min(Count(c), max_j s_j Count(r_j)) / sum of Count(c) over the n-grams of c; BLEU-N is the brevity
+penalty times their geometric mean. With all s_j = 1 this is the BLEU of Papineni et al. (2002), of sacrebleu and nltk.
 """
 
 from collections.abc import Callable
@@ -42,10 +41,9 @@ def bleu(
             `exp` halves the precision with each such order (mteval-v13a); `add_k` adds to matches and totals of
             bigrams and up, matched or not. Chen & Cherry (2014), methods 1, 3 and 2. The paper names none (AAC-13).
         smooth_value: of `floor` and `add_k`, 0.1 and 1 by default.
-        length: the reference length of the brevity penalty: the closest to the candidate's (of two the shorter, as in
-            Papineni et al.), the shortest, or the average.
-        counts_zero_weight_lengths: whether a reference of weight 0 counts for the length. The paper leaves the penalty
-            as it is, hence yes (AAC-12); where all weights are 0 every reference counts either way.
+        length: the reference length of the brevity penalty: the closest to the candidate's (of two the shorter), the
+            shortest, or the average.
+        counts_zero_weight_lengths: whether a reference of weight 0 counts for the length, as in the paper (AAC-12).
         effective_order: leave out orders that no candidate is long enough for, as for single sentences in sacrebleu.
 
     Returns the metric; statistics are matches [N], totals [N], the candidate's length, the reference length. ValueError
@@ -68,10 +66,8 @@ def delta_bleu(
     """Build ΔBLEU (Galley et al., 2015), whose weights are in [-1, 1]; arguments as of `bleu`.
 
     An n-gram counts max_j w_j min(Count(c), Count(r_j)) over the references that have it, of max_j w_j Count(c) over
-    all. So a match in bad references alone costs, and the best reference is the measure of what can be had. The weight
-    is outside the clipping, where (B.2) has it inside: one word of the candidate that stands twice in a reference of
-    weight 0.5 is worth 1 there and 0.5 here. With all weights 1 it is BLEU; a sum that is not above 0 scores 0.
-    ValueError as of `bleu`.
+    all. So a match in bad references alone costs. The weight is outside the clipping, where (B.2) has it inside. With
+    all weights 1 it is BLEU; a sum that is not above 0 scores 0. ValueError as of `bleu`.
     """
     options = _check_options(order, smoothing, smooth_value, length, effective_order)
     stats = partial(options.measure, _count_delta, True)

@@ -73,10 +73,7 @@ def _compute_cosines(batch: Batch, order: int, look_up: Idf, *, is_clipped: bool
 
 
 def _count_occurrences(words: Ints, ends: Ints, order: int) -> Iterator[Ints]:
-    """Yield how often a text has the n-gram that starts at each token: [W], by order.
-
-    After n = 1 few places remain: an n-gram repeats only where its first n - 1 words do.
-    """
+    """Yield how often a text has the n-gram that starts at each token: [W], by order; only prefixes that repeat do."""
     places, prefix, room = np.arange(len(words)), list_owners(ends), count_remaining(ends)
     kinds = words.max(initial=0) + 1
     for n in range(1, order + 1):

@@ -44,16 +44,11 @@ def count_documents(references: References, order: int = 4, *, size: int = segme
     """Count the documents of each n-gram.
 
     The counts of a batch go to files by the first bits of their hashes, and the files are added up one by one. So
-    memory holds a batch, a share of all n-grams, and the result. The files take 16 bytes an n-gram of each batch.
+    memory holds a batch, a share of all n-grams, and the result.
 
-    Args:
-        references: the reference set of each segment, a stream or a callable that starts one. The corpus is part of
-            the metric: the code of Vedantam et al. uses those of the given candidates, where an article with six
-            candidates is six documents (its set is given six times).
-        order: the longest n-grams.
-        size: documents read at a time; the result does not depend on it.
-
-    BadInput for no documents, or one without references; it names the row.
+    `references` has the reference set of each segment, a stream or a callable that starts one; an article with six
+    candidates is six documents. `order` is of the longest n-grams; the result does not depend on `size`, the documents
+    read at a time. BadInput for no documents, or one without references; it names the row.
     """
     documents, first, second = 0, *tee(references() if callable(references) else references)
     edges = np.arange(1, 1 << _FILE_BITS, dtype=np.uint64) << np.uint64(64 - _FILE_BITS)

@@ -1,8 +1,7 @@
 """Longest common subsequences of a batch of candidates with their references, all pairs at once (for `rouge`).
 
-Bit-parallel, one step a reference token (Hyyrö, 2004): bit i of a pair's row after t tokens is 0 where one token more
-of the candidate, the one at i, makes the LCS with the first t reference tokens longer. A row is one machine word where
-the candidate has up to 64 tokens, a Python integer in an array of objects where it has more; the code is the same.
+Bit-parallel, one step a reference token (Hyyrö, 2004): bit i of a pair's row after t tokens is 0 where the candidate's
+token i makes the LCS with the first t longer. A row is a machine word up to 64 tokens, beyond it a Python integer.
 """
 
 from dataclasses import replace

@@ -5,7 +5,7 @@ With m matches in h chunks, P = m / |c| and R = m / |r|, a reference is worth F 
 (1 - alpha) R), pen = gamma (h / m)^beta; a candidate is worth the most that s_j F_j (1 - pen_j) is. Only equal words
 match: a Chinese word has no stem, and for languages it does not know METEOR uses no more either.
 
-METEORs differ by tens of points (nltk#2655: 0.42 and 0.68 for one pair), so the signature holds every parameter.
+METEORs differ by tens of points (nltk#2655), so the signature holds every parameter.
 """
 
 import heapq
@@ -57,10 +57,8 @@ PRESETS = {
 """Banerjee & Lavie (2005), whose F = 10 P R / (R + 9 P) is that of alpha 0.9, hence the same as 1.0, nltk's defaults.
 
 The last two are of METEOR 1.5: with `-l other`, and for new languages (`-new`). Its fourth parameter, delta, weighs
-content words against function words; without a list of these, and `other` has none, it cancels out of P and R. What
-cmu-mtlab/meteor#6 took for the parameters of `other` are English ones: called without its two files, METEOR reads
-`-l other` as their names. METEOR 1.5 does count English function words in `other` text, as it loads that list before it
-looks at the language; we do not.
+content words against function words; without a list of these, and `other` has none, it cancels out of P and R.
+METEOR 1.5 does count English function words in `other` text; we do not.
 """
 
 
@@ -208,8 +206,7 @@ def _count_pairs(batch: Batch, places: Ints) -> PairCounts:
 def _minimise_chunks(batch: Batch, pairs: PairCounts, parameters: Parameters, penalty: str) -> PairCounts:
     """Minimise the chunks of those references that may be their candidate's best.
 
-    Two words are in one chunk where they are neighbours in both texts, so there are at least as many chunks as matches
-    less common bigrams. Where that is what greedy has, or not enough to be the best, nothing is searched.
+    There are at least as many chunks as matches less common bigrams. Where greedy has no more, nothing is searched.
     """
     chunks = pairs.chunks.astype(np.float64)
     bigrams = find_matches(batch, 2)[1]

@@ -1,8 +1,8 @@
 """Scores of candidates by overlap metrics: of a corpus with a bootstrap interval, of each candidate, and of two systems
 on the same references.
 
-In: streams of tokens as `segments.read_batches` reads them. Besides one batch only the statistics are held, a few
-numbers a segment. Statistics add up, so a bootstrap sample is how often each segment is drawn times its statistics.
+In: streams of tokens as `segments.read_batches` reads them. Besides one batch only the statistics are held. They add
+up, so a bootstrap sample is how often each segment is drawn times its statistics.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,21 +12,10 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
+from pipeline.metrics import resample
 from pipeline.metrics.overlap.metric import Metric
 from pipeline.metrics.overlap.segments import SIZE, Tokens, read_batches
-from pipeline.metrics.resample import (
-    DRAWS,
-    SEED,
-    Floats,
-    Names,
-    bounds,
-    draw_picks,
-    number_units,
-    p_value,
-    sum_all_samples,
-    sum_units,
-    tail_shares,
-)
+from pipeline.metrics.resample import DRAWS, SEED, Floats, Names, bounds, p_value, tail_shares
 
 Candidates = Iterable[Tokens]
 References = Iterable[Sequence[Tokens]]
@@ -130,6 +119,6 @@ def _collect_stats(metrics: Sequence[Metric], size: int, *systems: Streams) -> l
 def _sample_stats(stats: list[Floats], groups: Names | None, draws: int, seed: int) -> list[Floats]:
     """Sum statistics over the same samples, each [draws, k]."""
     if groups is not None:
-        units = number_units(groups, len(stats[0]), "candidates")
-        stats = [sum_units(metric_stats, units) for metric_stats in stats]
-    return sum_all_samples(stats, draw_picks(len(stats[0]), draws, seed))
+        units = resample.number_units(groups, len(stats[0]), "candidates")
+        stats = [resample.sum_units(metric_stats, units) for metric_stats in stats]
+    return resample.sum_all_samples(stats, resample.draw_picks(len(stats[0]), draws, seed))

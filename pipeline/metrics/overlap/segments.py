@@ -52,11 +52,8 @@ def read_batches(
 ) -> Iterator[Batch]:
     """Read segments in batches; at most one is held.
 
-    A candidate without tokens is read and scores 0 with every metric. A reference without tokens is read too: it
-    matches nothing, but it is one of the K of CIDEr, and its length of 0 is one that BLEU may find closest.
-
-    Candidates are tokens, each with at least one reference, as tokens too, and a weight of each reference, from `low`
-    (ΔBLEU has -1) to 1 (AAC-18); by default all are 1. `size` is the segments of a batch; no score depends on it.
+    Candidates are tokens, maybe none, each with at least one reference, as tokens too, and a weight of each reference,
+    from `low` (ΔBLEU has -1) to 1 (AAC-18); by default all are 1. No score depends on `size`, the segments of a batch.
 
     BadInput for more entries of one stream than of another, no references, text that is not in tokens, weights that are
     not as many as references or not between `low` and 1; it names the row, from 1.

@@ -1,8 +1,7 @@
 """Weights of references from the grades 1 to 5 that people gave them (AAC-18; errata E11).
 
-The paper assumes "properly normalized" s_j in [0, 1] and does not say how. Its table 7 has weighted scores at 0.95
-(METEOR), 0.85 (BLEU-1) and 0.69 to 0.75 (ROUGE-L) of the unweighted ones, which no single preset gives, so
-results should be given for each.
+The paper assumes "properly normalized" s_j in [0, 1] and does not say how. No single preset gives the ratios of
+weighted to plain scores in its table 7, so results should be given for each.
 """
 
 from collections.abc import Callable, Sequence

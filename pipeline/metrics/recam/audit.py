@@ -1,11 +1,9 @@
 """What a cloze set reveals without reading: by options, by questions, by how often words are right (REC-32).
 
-A reader's worth is what it scores above these. They are unpublished for the official files: of the trial file
-Intersection 60 of 100 items are answered by taking the option that is most often right elsewhere (errata E15), and of
-the dev files, by taking the one that is right most often of the times it is offered, 30 and 32, where chance is 20.
-
-Counting over all other items misleads: in a set where each word is right once and wrong four times, the right one is
-the one that is right *least* in the others. So each score gives two answers: its largest option and its smallest.
+A reader's worth is what it scores above these. Of the official trial file Intersection, 60 of 100 items are answered by
+taking the option that is most often right elsewhere (errata E15). In a set where each word is right once and wrong four
+times, the right one is right *least* in the others, so each score gives two answers: its largest and its smallest
+option.
 """
 
 import re
@@ -47,7 +45,7 @@ OPPOSITE = {
 def audit(items: pl.DataFrame) -> pl.DataFrame:
     """Measure the accuracy of answering without reading.
 
-    Counted in all other items, leaving out the item alone:
+    Counted in all other items:
 
     - `often_right`: the option that is most often right; `right_when_offered`: the one with the largest share of right
       among its offers; `often_offered`: the one that is offered most.
@@ -57,21 +55,15 @@ def audit(items: pl.DataFrame) -> pl.DataFrame:
     Seen in the item:
 
     - `absent`: one of those that the passage does not hold, as gold words never stand there (errata E15).
-    - `in_question`: one that the question holds; `in_other_question`: one that the question of another item on the same
-      article holds, as two items made of one summary name each other's gold word.
-    - `longest`; `capital`: of the first letter; `central`: the option with most pairs and threes of letters in common
-      with the other four.
+    - `in_question`: one that the question holds; `in_other_question`: that of another item on the same article.
+    - `longest`; `capital`: of the first letter; `central`: the one with most letter groups in common with the others.
 
-    Learnt in folds, no article in two of them, by a logistic regression of right against wrong; with fewer than two
-    articles nothing is learnt, and all options tie:
+    Learnt by a logistic regression in folds of articles; with fewer than two articles all options tie:
 
-    - `option_only`: the options alone: their letters, length, how often they are right and wrong in other items, and
-      what they share with the other four.
-    - `question_only`: these, and each option with the words of the question, above all its neighbours at the
-      placeholder, and how often it is next to them in questions on other articles.
+    - `option_only`: the options alone: their letters, length, counts in other items, and what they share.
+    - `question_only`: these, and each option with the words of the question, above all its neighbours.
 
-    Each has its opposite (`OPPOSITE`). Where several options are as good, the share of them that is right counts, so
-    that nothing is drawn.
+    Each has its opposite (`OPPOSITE`). Where several options are as good, the share of them that is right counts.
 
     Items have article, question, options, label, as of `examples.recam.items`; the order is of no account.
     Returns baseline, accuracy, error (its standard error over items), chance, gap (accuracy less chance), sigmas (the
@@ -219,8 +211,7 @@ def _build_count_features(options: Words, is_right: Masks, item_folds: Ints) -> 
     """Build the features that count how often options are right and wrong, for the model of one fold.
 
     Counts for an item leave out its own fold and the test fold; for items of the test fold they leave out one other
-    fold, so both rest on equally many items. Counts over all other items would reveal the labels of the test fold: a
-    word that is right n times is right n times elsewhere where it is wrong, and n - 1 times where it is right.
+    fold, so both rest on equally many items. Counts over all other items would reveal the labels of the test fold.
     """
     words, ids = np.unique(options, return_inverse=True)
     ids = ids.reshape(options.shape)

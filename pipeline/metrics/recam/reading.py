@@ -1,8 +1,7 @@
 """How often readers of cloze items choose the right option: accuracy with intervals, by kind of item, two readers on
 the same items, and readers on the other kind of abstractness (ReCAM, sections 4 and 4.3, tables 6 and 7).
 
-In: for each item whether the reader is right, a boolean [n]. Items of one article are not independent, so give
-their articles as `groups` where they are known. All numbers are in [0, 1]; the paper prints percent.
+In: for each item whether the reader is right, a boolean [n]. Items of one article depend on each other: give `groups`.
 """
 
 from collections.abc import Sequence
@@ -52,9 +51,8 @@ def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000
 def measure_groups(is_right: Rights, values: pl.Series, articles: Names) -> pl.DataFrame:
     """Compute accuracy by group: part of speech of the gold word, length bin (`bin_lengths`), …; null is a group, too.
 
-    The interval is Wilson's, as parts may hold few items or only right ones, where a bootstrap has no width. Items of
-    one article count as one answer for it, which makes it wide rather than narrow. Columns: group (the value as text,
-    null where it is null), n, accuracy, low, high; rows in the order of the values.
+    The interval is Wilson's, as parts may hold only right items; those of one article count as one answer. Columns:
+    group (the value as text, null where it is null), n, accuracy, low, high; rows in the order of the values.
     """
     right = _check_answers(is_right)
     rows = pl.DataFrame({"value": values, "right": right, "unit": number_units(articles, len(right))})

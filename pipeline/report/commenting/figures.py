@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
@@ -252,9 +251,9 @@ def draw_systems(frame: pl.DataFrame) -> str:
     is_tight = len(names) + len(printed_columns) > 2 * len(SYSTEMS)
     people = values[rows.index((HUMAN, False))] if (HUMAN, False) in rows else np.full(len(names), np.nan)
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 0.42 * len(rows) + 1.0), layout="constrained")
         ratios = (len(names), *([0.9 * len(printed_columns)] if printed_columns else []))
-        axes = figure.subplots(1, len(ratios), width_ratios=ratios, sharey=True, squeeze=False).ravel()
+        size = (7.2, 0.42 * len(rows) + 1.0)
+        figure, (axes,) = plot.create_figure(size, 1, len(ratios), width_ratios=ratios, sharey=True, squeeze=False)
         labels = [plot.wrap_name(name_metric(*row), 18, 2) for row in rows]
         _draw_ranks(axes[0], labels, names, values)
         axes[0].set_title("measured", fontsize=9)

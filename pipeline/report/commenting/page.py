@@ -13,16 +13,7 @@ from pipeline.papers.commenting import CATEGORIES, COMMENTS_TOLD, GRADES, KAPPA,
 from pipeline.report import sections
 from pipeline.report.commenting import figures
 from pipeline.report.commenting import metric_sections as metrics
-from pipeline.report.sections import (
-    Columns,
-    Part,
-    Section,
-    format_count,
-    format_interval,
-    format_number,
-    index_rows,
-    tabulate,
-)
+from pipeline.report.sections import Columns, Part, Section, format_count, format_interval, format_number
 
 
 def render(day: str, signatures: Sequence[str] = (), simulated_count: int = 0, **frames: pl.DataFrame | None) -> str:
@@ -62,7 +53,7 @@ def _format_value(value: float | None) -> str:
 
 def _build_statistics(frame: pl.DataFrame) -> Section:
     splits = sections.order_names(frame["split"], ("train", "validation", "dev", "test", "all"))
-    rows_by_key = index_rows(frame, "metric", "split")
+    rows_by_key = sections.index_rows(frame, "metric", "split")
     paper = TABLE_2["all"]
     rows = []
     for metric in frame["metric"].unique(maintain_order=True):
@@ -89,7 +80,7 @@ def _build_categories(frame: pl.DataFrame) -> Section:
     limit = f" The figure shows the {figures.TOP} most frequent categories." if frame.height > figures.TOP else ""
     columns: Columns = {"category": "category", "articles": "n"}
     columns["% of all"] = lambda row: format_number(None if row["share"] is None else 100 * row["share"], 1)
-    names, rows = tabulate(frame, columns)
+    names, rows = sections.tabulate(frame, columns)
     return Section(
         f"The corpus has {format_count(int(frame['n'].sum()))} articles in {frame.height} categories. The most "
         f"frequent category is {rows[0][0]} ({rows[0][1]}).{limit} The paper has {CATEGORIES} categories (figure 2).",
@@ -135,7 +126,7 @@ def _build_kappa(frame: pl.DataFrame) -> Section:
     return Section(
         f"Cohen's weighted κ is {finding}. The paper has {KAPPA} and does not name its weights (section 3). Quadratic "
         "weights give a higher κ if most disagreements are small.",
-        *tabulate(frame, columns),
+        *sections.tabulate(frame, columns),
     )
 
 
@@ -149,7 +140,7 @@ def _build_numbers(frame: pl.DataFrame) -> Section:
     return Section(
         f"{compared.filter(pl.col('value') > pl.col('baseline')).height} of {compared.height} numbers are above their "
         "baseline. For an error, a lower number is better. The paper has no such scorer.",
-        *tabulate(frame, columns | {"n": "pair_count"}),
+        *sections.tabulate(frame, columns | {"n": "pair_count"}),
         text_count=4,
     )
 
@@ -179,7 +170,7 @@ def _build_errata(frame: pl.DataFrame) -> Section:
     return Section(
         f"{yes} of {frame.height} claims hold, {no} do not (errata E11 and E12). The table compares each claim with "
         "the paper's own numbers.",
-        *tabulate(frame, columns),
+        *sections.tabulate(frame, columns),
         text_count=5,
     )
 

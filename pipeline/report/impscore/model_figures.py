@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, Normalize
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from pipeline.metrics.impscore.artefacts import BASELINES
@@ -29,8 +28,8 @@ def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
         "pragmatic distance ΔP": [("near", "positive\npair", plot.GREY), ("far", "negative\npair", plot.HUES[1])],
     }
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 3.3), layout="constrained")
-        for axis, (title, columns) in zip(figure.subplots(1, 2, width_ratios=(3, 2.1)), panels.items(), strict=True):
+        figure, axes = plot.create_figure((7.2, 3.3), 1, 2, width_ratios=(3, 2.1))
+        for axis, (title, columns) in zip(axes, panels.items(), strict=True):
             for place, (column, _, colour) in enumerate(columns):
                 _draw_violin(axis, place, rows[column].to_numpy(), colour)
             axis.set_xticks(range(len(columns)), [name for _, name, _ in columns])

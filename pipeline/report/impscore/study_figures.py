@@ -9,7 +9,6 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
@@ -87,9 +86,9 @@ def draw_sensitivity(studies: pl.DataFrame) -> str:
     norm = Normalize(levels[0], levels[-1])
     rows, columns = -(-len(alphas) // 2), min(len(alphas), 2)
     with plot.use_style():
-        figure = Figure(figsize=(7.2, 0.5 + 2.7 * rows), layout="constrained")
-        axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).ravel()
-        for axis, alpha in zip(axes, alphas, strict=False):
+        size = (7.2, 0.5 + 2.7 * rows)
+        figure, axes = plot.create_figure(size, rows, columns, sharex=True, sharey=True, squeeze=False)
+        for axis, alpha in zip(axes.ravel(), alphas, strict=False):
             part = means.filter(pl.col("alpha") == alpha)
             x, y, z = (part[name].to_numpy() for name in ("gamma_implicitness", "gamma_pragmatics", "value"))
             if surface := _interpolate(x, y, z):
@@ -101,12 +100,12 @@ def draw_sensitivity(studies: pl.DataFrame) -> str:
             axis.set(xticks=_thin_ticks(x), yticks=_thin_ticks(y))
             axis.use_sticky_edges = False
             axis.margins(0.05)
-        for axis in axes[len(alphas) :]:
+        for axis in axes.ravel()[len(alphas) :]:
             axis.set_visible(False)
         figure.supxlabel("γ1, margin of implicitness", fontsize=9)
         figure.supylabel("γ2, margin of pragmatic distance", fontsize=9)
         options: Any = {"label": "implicitness accuracy, mean of runs", "aspect": 30, "format": "%.3f"}
-        figure.colorbar(ScalarMappable(norm, BLUES), ax=axes.tolist(), boundaries=levels, **options)
+        figure.colorbar(ScalarMappable(norm, BLUES), ax=axes.ravel().tolist(), boundaries=levels, **options)
         return plot.render_svg(figure)
 
 

@@ -12,7 +12,6 @@ import polars as pl
 import polars.selectors as cs
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -89,10 +88,7 @@ def draw_bars(names: Sequence[str], counts: Sequence[int], label: str) -> str:
 
 
 def draw_agreement(agreement: pl.DataFrame, measures: Mapping[str, str]) -> str:
-    """Draw a row a field: `KAPPAS` or `TAES` with intervals, the paper's number, a thin line at its threshold.
-
-    What no labels can reach is hatched.
-    """
+    """Draw `KAPPAS` or `TAES` by field, the paper's number, a line at its threshold; impossible values are hatched."""
     threshold, paper_measure = (TAE_HIGH, "tae") if "tae" in measures else (KAPPA_HIGH, "kappa")
     rows = {row["field"]: row for row in agreement.iter_rows(named=True)}
     names, mark_count = list_fields(agreement), len(measures) + 1
@@ -202,8 +198,8 @@ def draw_correlations(correlations: pl.DataFrame) -> str:
     """Draw figure 3: Spearman's coefficient of each two fields."""
     names = list_fields(correlations, "a")
     with plot.use_style():
-        figure = Figure(figsize=(0.55 * len(names) + 1.4, 0.36 * len(names) + 1.1), layout="constrained")
-        _draw_numbers(figure.subplots(), names, build_matrix(correlations, "spearman"), _AROUND, Normalize(-1, 1))
+        figure, axis = plot.create_figure((0.55 * len(names) + 1.4, 0.36 * len(names) + 1.1))
+        _draw_numbers(axis, names, build_matrix(correlations, "spearman"), _AROUND, Normalize(-1, 1))
         return plot.render_svg(figure)
 
 

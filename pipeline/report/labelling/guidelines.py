@@ -13,11 +13,7 @@ LANGS = {"zh": "zh-Hans", "en": "en"}
 
 
 def render(lang: str) -> str:
-    """The guidelines in Chinese or English (`lang` zh or en), with the version of the label schema at the foot.
-
-    Raises:
-        BadInput: there are none in this language.
-    """
+    """Render the guidelines in a language, with the version of the label schema at the foot; BadInput without any."""
     if lang not in LANGS:
         raise BadInput(f"lang should be one of {', '.join(LANGS)}, found {lang!r}")
     text = files("pipeline.label").joinpath("guidelines", f"{lang}.md").read_text(encoding="utf-8")

@@ -50,10 +50,7 @@ def _build_dots(
     digits: int = 3,
     **options: Any,
 ) -> dict[str, Any]:
-    """Build figure and table of numbers with intervals, by the columns row and mark, with a panel for each metric.
-
-    `options` are those of `draw_dots`.
-    """
+    """Build figure and table of numbers by the columns row and mark, a panel a metric; options are of `draw_dots`."""
     rows_by_key = index_rows(frame, "metric", row, mark)
     panels, rows, marks = (list_names(frame, column) for column in ("metric", row, mark))
     cells = []

@@ -17,16 +17,7 @@ from pipeline.report.ndd import figures, sentences
 from pipeline.report.ndd import measure_sections as measures
 from pipeline.report.ndd.figures import name_system
 from pipeline.report.ndd.measure_sections import format_largest_n, list_names
-from pipeline.report.sections import (
-    Columns,
-    Part,
-    Section,
-    format_interval,
-    format_number,
-    format_signed,
-    index_rows,
-    tabulate,
-)
+from pipeline.report.sections import Columns, Part, Section, format_interval, format_number, format_signed
 
 Row = Mapping[str, Any]
 COMMON = ", sentences of all systems"  # behind the name of a data set
@@ -93,7 +84,7 @@ def _build_compressions(frame: pl.DataFrame) -> list[Section]:
 
 
 def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
-    rows_by_key, (tables, printed) = index_rows(frame, "by", "metric"), paper.find_compressors(source)
+    rows_by_key, (tables, printed) = sections.index_rows(frame, "by", "metric"), paper.find_compressors(source)
     names = sections.order_names(frame["by"], SYSTEMS)
     metrics = [name for name in _METRICS if name in set(frame["metric"])]
     best = [_find_best(rows_by_key, names, metric) for metric in metrics]
@@ -170,7 +161,7 @@ def _build_significance(frame: pl.DataFrame) -> Section:
         f"{significant.height} of {frame.height} differences have p < 0.05 in a paired bootstrap over sentences: "
         f"{better} above the other system, {significant.height - better} below. The p values have no correction for "
         "multiple tests. The paper underlines numbers that are significantly above the highest baseline (table 3).",
-        *tabulate(frame, columns),
+        *sections.tabulate(frame, columns),
         text_count=4,
     )
 
@@ -178,7 +169,7 @@ def _build_significance(frame: pl.DataFrame) -> Section:
 def _build_positions(frame: pl.DataFrame) -> Section:
     rows = []
     for (source,), part in frame.sort("source").group_by("source", maintain_order=True):
-        rows_by_key = index_rows(part, "system", "bin")
+        rows_by_key = sections.index_rows(part, "system", "bin")
         for key, name in list_names(part, "system").items():
             shares = (rows_by_key.get((key, place), {}) for place in range(10))
             rows.append([str(source), name, *(format_interval(share, scale=100, digits=0) for share in shares)])
@@ -193,7 +184,7 @@ def _build_positions(frame: pl.DataFrame) -> Section:
 
 
 def _build_ratios(frame: pl.DataFrame) -> Section:
-    rows_by_key = index_rows(frame, "source", "longest", "threshold", "metric")
+    rows_by_key = sections.index_rows(frame, "source", "longest", "threshold", "metric")
     metrics = [name for name in _METRICS if name in set(frame["metric"])]
     keys = frame.select("source", pl.col("longest").cast(pl.Int64), pl.col("threshold").cast(pl.Float64)).unique()
     rows = []
@@ -216,7 +207,7 @@ def _build_ratios(frame: pl.DataFrame) -> Section:
 
 
 def _build_pruning(frame: pl.DataFrame) -> Section:
-    metrics, rows_by_key = (*DEPTHS, *SUBTREES), index_rows(frame, "system", "threshold", "metric")
+    metrics, rows_by_key = (*DEPTHS, *SUBTREES), sections.index_rows(frame, "system", "threshold", "metric")
     rows = []
     for key, name in list_names(frame, "system").items():
         for size in sorted(set(frame.filter(pl.col("system") == key)["threshold"])):

@@ -15,16 +15,7 @@ from pipeline.report import sections
 from pipeline.report.labelling import figures as label_figures
 from pipeline.report.recam import figures
 from pipeline.report.recam.figures import BAND, CHANCE, MEASURES, REASONS, SUBTASKS, TARGET, list_subtasks, sort_groups
-from pipeline.report.sections import (
-    Columns,
-    Part,
-    Section,
-    format_count,
-    format_interval,
-    format_number,
-    format_signed,
-    tabulate,
-)
+from pipeline.report.sections import Columns, Part, Section, format_count, format_interval, format_number, format_signed
 
 PASSAGE = 400  # characters of a passage that the page shows
 
@@ -212,7 +203,7 @@ def _build_compared(frame: pl.DataFrame) -> Section:
         "differences, some p are below 0.05 by chance. Both readers answer the same items. The bootstrap draws "
         "articles with replacement; p is twice the share of samples in which the worse reader is at least as good. "
         "McNemar's exact test assumes independent items. The paper does not compare systems this way.",
-        *tabulate(frame.sort("tested_on", "one", "other"), columns | {"n": "n"}),
+        *sections.tabulate(frame.sort("tested_on", "one", "other"), columns | {"n": "n"}),
         text_count=3,
     )
 
@@ -271,7 +262,7 @@ def _build_quality(frame: pl.DataFrame) -> Section:
         f"The items have {format_count(_sum_counts(frame))} flags. The paper names two kinds of noise: no answer in "
         "the passage, and several right options (section 3.6). An item may have both. Items with too few raters have "
         "no flags.",
-        *tabulate(_sort_rows(frame, "subtask", "flag"), columns),
+        *sections.tabulate(_sort_rows(frame, "subtask", "flag"), columns),
         text_count=2,
     )
 

@@ -26,17 +26,15 @@ def list_spans(length: int, longest: int, *, is_released: bool = False) -> Index
 def find_overlaps(spans: IndexArray) -> Mask:
     """Mark pairs of spans that share a word: [s, s]."""
     start, end = spans.T
-    overlaps: Mask = (start[:, None] < end) & (start < end[:, None])
-    return overlaps
+    return np.asarray((start[:, None] < end) & (start < end[:, None]))
 
 
 def select_disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = False) -> Mask:
     """Select disjoint spans: of two that overlap the one with the higher score is dropped. Returns [s].
 
-    The paper prints the opposite, the released code does this (E16). Pairs are compared from the cheapest span on,
-    until none overlap, and a dropped span drives out no other. Of equal scores the longer and then the earlier span
-    stays. The released code compares all pairs at once: a dropped span still drives out others, so that fewer stay;
-    that code keeps both of two equal ones, though they overlap.
+    The paper prints the opposite, the released code does this (E16). Pairs are compared from the cheapest span on, and
+    a dropped span drives out no other. Of equal scores the longer and then the earlier span stays. In the released code
+    a dropped span still drives out others, so that fewer stay.
     """
     order = np.lexsort([spans[:, 0], spans[:, 0] - spans[:, 1], scores])
     overlaps = find_overlaps(spans[order])

@@ -1,7 +1,4 @@
-"""Calibrate one measure against another: on comments of the tables, into `studies`, or on columns of a file.
-
-A calibration of the scorer that is in `studies` reads new scores as the other measure would be, with an interval.
-"""
+"""Calibrate one measure against another, on comments of the tables or columns of a file; read scores as the other."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -175,10 +172,7 @@ def load_maps(target: str, model_id: str) -> dict[str, Map]:
 
 
 def add_intervals(scores: pl.DataFrame, column: str, maps: Mapping[str, Map]) -> pl.DataFrame:
-    """Add `judged_like`, `low` and `high` to scored texts: what the other measure would be, and its 95 % interval.
-
-    Each language has its map; texts of fewer than two letters have that of all. Null without a score or a map.
-    """
+    """Add `judged_like`, `low` and `high`, by the map of each text's language (`all` if it has none); null without."""
     taken = [name for name in READINGS if name in scores.columns]
     if 0 < len(taken) < len(READINGS):  # all come from an earlier scoring
         raise BadInput(f"column {taken[0]!r}: the interval has a column of this name; rename yours")

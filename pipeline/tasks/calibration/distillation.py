@@ -1,8 +1,4 @@
-"""Distil a judge: the scorer learns the values of judged texts, so that it scores any number of others like the judge.
-
-The heads of the model that answers get a readout: a linear map of their embeddings to the judge's values. Their
-distances stay. A training takes seconds, so that what more judged texts would give can be measured.
-"""
+"""Distil a judge: the heads of the scorer get a readout, a linear map of embeddings to the values of judged texts."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -43,10 +39,7 @@ SCHEMA = {
 
 
 def read_judged(path: Path, column: str = COLUMN, text_column: str | None = None) -> pl.DataFrame:
-    """Read the judged texts of a file: text, value, lang, split; rows without a value are left out.
-
-    Texts with the same `thread_id`, where there is that column, are in one split.
-    """
+    """Read the judged texts of a file: text, value, lang, split (by `thread_id` if it has that), each with a value."""
     rows = read_table(
         [path],
         {"text": (text_column,) if text_column else ("text", "comment")},
@@ -74,10 +67,7 @@ def load_judged(judge: str = "") -> pl.DataFrame:
 
 
 def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Select each text once, of the languages with enough texts, from text, value, lang and thread (null: the text).
-
-    The split is by thread: text, value, lang, split. Values outside of 0 to 4 are stretched to that range.
-    """
+    """Select each text once, of languages with enough: text, value (stretched to 0 to 4), lang, split by thread."""
     judged = rows.with_columns(pl.col("text").fill_null("").str.strip_chars())
     judged = judged.filter(pl.col("text") != "", pl.col("value").is_not_null())
     judged = judged.with_columns(group=pl.coalesce("thread", "text"))
@@ -212,10 +202,7 @@ def measure_model(rows: pl.DataFrame, model: str, price: float | None = None) ->
 def measure_curve(
     rows: pl.DataFrame, sizes: Sequence[int] = SIZES, price: float | None = None, day: str | None = None
 ) -> pl.DataFrame:
-    """Measure the agreement by the number of judged texts to learn from, below that of all: SCHEMA.
-
-    A larger number adds texts to a smaller one. `price` is what a judged text costs in USD.
-    """
+    """Measure agreement (SCHEMA) by the number of judged texts, each set within the next; `price` is USD a text."""
     from pipeline.training import registry
 
     is_train = rows["split"] == "train"
@@ -245,10 +232,7 @@ def _measure_agreement(rows: pl.DataFrame, values: Any, by: str) -> dict[str, An
 
 
 def train(rows: pl.DataFrame, day: str, *, promote: bool = False, run_id: str = "cli") -> str:
-    """Train on judged texts into the registry; return the model's id.
-
-    The model is promoted from that day on if on held-out texts it agrees with the judge as well as its rivals do.
-    """
+    """Train on judged texts into the registry; return the model's id. It is promoted if it is as good as its rivals."""
     return model_registry.train(day, lambda: fit(rows, day), run_id, promote=promote)
 
 

@@ -1,8 +1,4 @@
-"""Values of a measure by comment, from the tables: a scorer's, a judge's, or people's labels and grades.
-
-A side is named KIND or KIND:DETAIL: `scorer` (the model in force) or `scorer:MODEL`, `judge` or `judge:NAME`, `people`
-or `people:FIELD` of the labels, by default subtext, and `grades` (of quality).
-"""
+"""Values of a measure by comment: `scorer` or `scorer:MODEL`, `judge` or `judge:NAME`, `people:FIELD`, `grades`."""
 
 from collections.abc import Callable
 from datetime import date

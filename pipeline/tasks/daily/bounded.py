@@ -1,7 +1,6 @@
-"""Run a library function in a child process with limits on memory and time.
+"""Run a function that reads files of strangers in a child process with limits on memory and time.
 
-For functions that read files of strangers: a small file can unpack into all memory, keep a processor busy for hours, or
-crash a native reader. The child ends when its parent ends or dies. Keys are sent on standard input, never as arguments.
+The child ends when its parent ends or dies. Keys are sent on standard input, never as arguments.
 """
 
 import contextlib
@@ -81,7 +80,10 @@ class _Child:
         self.process = Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, start_new_session=True)
         self.started_at = time.monotonic()
         try:
-            self._send()
+            assert self.process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):  # it died; its standard error has the reason
+                self.process.stdin.write(json.dumps(self.request).encode() + b"\n")
+                self.process.stdin.flush()  # and stays open: the child ends when it closes
             for message in self._messages():
                 self._handle(message)
         finally:
@@ -92,12 +94,6 @@ class _Child:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()  # type: ignore[union-attr]
         return self._result()
-
-    def _send(self) -> None:
-        assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it died; its standard error has the reason
-            self.process.stdin.write(json.dumps(self.request).encode() + b"\n")
-            self.process.stdin.flush()  # and stays open: the child ends when it closes
 
     def _messages(self) -> Iterator[dict[str, Any]]:
         """Yield the messages of the child until it closes the pipe; check its limits between them."""
@@ -149,15 +145,12 @@ class _Child:
             return float(times.user + times.system)
         return self.cpu_before
 
-    def _allowance(self) -> float:
-        return self.bounds.seconds + self.byte_count / SHARE_BYTES
-
     def _check_limits(self) -> None:
         with contextlib.suppress(psutil.Error):
             resident = psutil.Process(self.process.pid).memory_info().rss
             if resident > self.bounds.megabytes * 1_000_000:
                 raise self._memory_error()
-        allowance = self._allowance()
+        allowance = self.bounds.seconds + self.byte_count / SHARE_BYTES
         if self._cpu_seconds() - self.cpu_before > allowance:
             raise BadInput(
                 f"{self.file}: takes more than {allowance:,.0f} CPU seconds, too many for {self.byte_count:,} bytes; "

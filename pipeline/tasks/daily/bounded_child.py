@@ -1,8 +1,4 @@
-"""The child process of `bounded.run_bounded`.
-
-A request comes as one line of JSON on standard input. Messages go out as lines of JSON on standard output: `file`,
-`progress`, `log`, and at the end `left_out` and `result`, or `error`.
-"""
+"""The child process of `bounded.run_bounded`: a request on standard input, messages on output, as lines of JSON."""
 
 import contextlib
 import ctypes
@@ -110,10 +106,7 @@ def _end_with(parent: int) -> None:
 
 
 def limit_memory(size: int) -> None:
-    """Refuse single allocations far above the limit: the parent checks every few milliseconds, which is too late.
-
-    Address space that is reserved but not used counts here, so that the limit is well above the resident one.
-    """
+    """Refuse single allocations far above the limit, before the parent looks; reserved address space counts."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 

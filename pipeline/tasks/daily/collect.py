@@ -1,7 +1,4 @@
-"""Collect: read files or a site's pages, and write `raw_pages`, `articles`, `comments`, `dropped` and `runs` of a day.
-
-This module chooses and reads the input; `intake` writes the rows to the tables.
-"""
+"""Collect: choose and read files or a site's pages, which `intake` writes to the tables."""
 
 import hashlib
 import logging
@@ -74,10 +71,7 @@ def run(
     selection: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> list[Collected]:
-    """Collect one source by the parameters of the DAG: from the site if `live`, else with `import_files`.
-
-    `selection` has fields of `intake.Selection`.
-    """
+    """Collect one source by the parameters of the DAG: from the site if `live`, else with `import_files`."""
     secret = key.encode() if key else None
     if live and source:
         return fetch_threads(source, threads, day, cookie=cookie, key=secret, run_id=run_id, selection=selection)
@@ -106,13 +100,6 @@ def _join_names(names: Sequence[str]) -> str:
         return "+".join(names)
     digest = hashlib.blake2b("\n".join(names).encode(), digest_size=4).hexdigest()
     return f"{names[0]}+{len(names) - 1} more ({digest})"
-
-
-def _label_files(paths: Sequence[Path], key: bytes | None) -> list[str]:
-    """Give each file of an import a name of its own."""
-    names = [anonymise.scrub_file_name(path.name, key) for path in paths]
-    folders = [anonymise.scrub_file_name(path.resolve().parent.name, key) for path in paths]
-    return [name if names.count(name) == 1 else f"{folder}/{name}" for name, folder in zip(names, folders, strict=True)]
 
 
 def sum_counts(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int]:
@@ -183,6 +170,8 @@ def import_files(
     key = (key.encode() if isinstance(key, str) else key) or settings.user_key()
     mapping = check_mapping(mapping or {})
     names = [anonymise.scrub_file_name(path.name, key) for path in files]
+    folders = [anonymise.scrub_file_name(path.resolve().parent.name, key) for path in files]
+    labels = [n if names.count(n) == 1 else f"{folder}/{n}" for n, folder in zip(names, folders, strict=True)]
     origin = anonymise.scrub_file_name(origin, key) if origin else _join_names(names)
     notes = LeftOut(ignored=list(ignored))
     config = {"files": names, "mapping": mapping, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
@@ -192,7 +181,7 @@ def import_files(
     def read_batches() -> Iterator[Batch]:
         logged_count = 0
         read = partial(importers.read, limits=limits, skip_bad_rows=skip_bad_rows)
-        for path, label, size in zip(files, _label_files(files, key), sizes, strict=True):
+        for path, label, size in zip(files, labels, sizes, strict=True):
             on_file(str(path), size)
             file_notes = LeftOut(bad_rows=notes.bad_rows)
             for batch in read(path, source, mapping, key, encoding, label=label, left_out=file_notes):

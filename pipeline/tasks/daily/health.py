@@ -14,11 +14,7 @@ DAY = timedelta(days=1)
 
 
 def build_table(day: str, days: int = DAYS) -> pl.DataFrame:
-    """Select the rows of `pipeline_health` for the last `days` days up to a day, by day and step.
-
-    Days after the last collected one are added as missing: the view sees only gaps between days. Written reports, which
-    are in no table, are added too.
-    """
+    """Select the rows of `pipeline_health` of the last days; add later days as missing, which it lacks, and reports."""
     first, last = _parse_span(day, days)
     steps = warehouse.query("select * from pipeline_health where day between ? and ?", [first, last])
     newest = warehouse.query("select max(day) as day from runs where step = 'collect' and day <= ?", [last])["day"][0]

@@ -1,8 +1,6 @@
-"""Intake: write batches of records to the tables of one source, day and origin.
+"""Intake: clean records batch by batch, deduplicate them in buckets of whole threads, then write them to the tables.
 
-Rows are anonymised and cleaned batch by batch, then deduplicated and given their context in buckets of whole threads,
-and written last. Nothing reaches a table before the whole input was read without an error; after a kill between two
-tables, the next run writes them all again.
+Nothing reaches a table before the whole input was read; after a kill, the next run writes all tables again.
 """
 
 import json
@@ -35,17 +33,12 @@ _ID_COLUMNS = ("comment_id", "parent_id", "root_id", "row_key", "thread_id")
 _PAGE_SCHEMA = {"url": pl.String(), "fetched_at": pl.Datetime("us", "UTC"), "body": pl.String()}
 
 
-class Counts(TypedDict):
-    """Counts of comments."""
+class Collected(TypedDict):
+    """Counts of comments of a collection."""
 
     read: int
     kept: int
     dropped: int
-
-
-class Collected(Counts):
-    """Counts of a collection."""
-
     source: str
     articles: int
     stopped: str | None  # why a site was not read to its end
@@ -55,10 +48,7 @@ class Collected(Counts):
 
 
 class Selection(NamedTuple):
-    """Which comments are kept: those of the days from the first to the last (AAC-02), with or without copies.
-
-    The day of a comment is that on which it was written, or if that is unknown the day of the collection.
-    """
+    """Which comments are kept: of which days (AAC-02), undated ones by the day of the run; with or without copies."""
 
     keep_duplicates: bool = False
     first_day: str | None = None
@@ -155,7 +145,9 @@ class _Intake:
         partition = warehouse.make_slice(source=self.source, day=self.day, origin=self.origin)
         kept_count, copies = self._write_comments(run_id)
         dropped = pl.concat([self._scan("dropped"), _add_step("merge", copies).lazy()])
-        warehouse.overwrite("raw_pages", partition, self._scan_pages(), run_id)
+        digest = pl.struct("url", "body").map_elements(hash_page, return_dtype=pl.String)
+        pages = self._scan("pages").unique(["url", "body"], maintain_order=True)
+        warehouse.overwrite("raw_pages", partition, pages.with_columns(**self.stamp, page_id=digest), run_id)
         warehouse.overwrite("articles", partition, articles.with_columns(**self.stamp, lang=detect_language()), run_id)
         dropped_count = warehouse.overwrite("dropped", partition, dropped.with_columns(**self.stamp), run_id)
         reasons: dict[str, dict[str, int]] = {}
@@ -164,17 +156,17 @@ class _Intake:
             reasons.setdefault(step, {})[reason] = count
         for step, step_counts in reasons.items():
             left_out.record_rows(step, step_counts, self.source, self.day, self.origin)
-        counts = Counts(read=self.read_count, kept=kept_count, dropped=dropped_count)
+        counts = {"read_count": self.read_count, "kept_count": kept_count, "dropped_count": dropped_count}
         if self.orphan_count:
             note = f"{self.source}: comments that answer absent or dropped ones: {self.orphan_count:,}"
             left_out.record_note(f"{note}; their context is what the site or file gives, if anything")
-        row = {"source": self.source, **{f"{name}_count": count for name, count in counts.items()}}
         config = {**config, "scrubbed": dict(sorted(self.scrubbed.items()))}
-        key = (self.day, self.origin, "collect")
-        runs.record_counts(pl.DataFrame([row]), *key, config, run_id, started, source=self.source)
+        rows = pl.DataFrame([{"source": self.source, **counts}])
+        runs.record_counts(rows, self.day, self.origin, "collect", config, run_id, started, source=self.source)
         return Collected(
-            source=self.source, articles=len(articles), **counts, stopped=None, reasons=reasons, bad_rows=[], ignored=[]
-        )
+            read=self.read_count, kept=kept_count, dropped=dropped_count, source=self.source, articles=len(articles),
+            stopped=None, reasons=reasons, bad_rows=[], ignored=[],
+        )  # fmt: skip
 
     def _deduplicate(self, articles: pl.DataFrame) -> None:
         """Stage the distinct comments with their context, and their copies as dropped, bucket by bucket."""
@@ -215,11 +207,6 @@ class _Intake:
         copies = comments.join(other_keys[0].lazy(), on=_KEY, how="semi")
         copies = copies.select(reason=pl.lit("already_collected"), row_key="row_key")
         return row_count - other_keys[0].height, copies.collect(engine="streaming")
-
-    def _scan_pages(self) -> pl.LazyFrame:
-        pages = self._scan("pages").unique(["url", "body"], maintain_order=True)
-        digest = pl.struct("url", "body").map_elements(hash_page, return_dtype=pl.String)
-        return pages.with_columns(**self.stamp, page_id=digest)
 
     def _stage(self, kind: str, number: int, rows: pl.DataFrame) -> None:
         rows.write_parquet(f"{self.folder}/{kind}-{number:05}.parquet", storage_options=warehouse.STORE)

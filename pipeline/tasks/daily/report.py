@@ -23,10 +23,7 @@ def check(name: str, day: str) -> None:
 
 
 def select_extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Select the most and the least implicit comments of a day, or of all days; the most extreme come first.
-
-    They have, if they were explained, `words`: word and change of each word in order.
-    """
+    """Select the most and the least implicit comments of a day, or of all; `words` has word and change if explained."""
     condition, values = ("where day = ?", [parse_day(day)]) if day else ("", [])
     query = f"select * from most_implicit {condition} order by rank"  # noqa: S608
     most = warehouse.query(f"{query} limit {int(count)}", values)

@@ -1,6 +1,6 @@
 """Score: score the distinct texts of a day with a model, in shards; then write the day's scores in one commit.
 
-If asked to, the words that carry the highest and the lowest scores are written too (`explanations`).
+If asked to, the words that carry the highest and the lowest scores of each source go into `scores_explained`.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,14 +13,15 @@ from pipeline.score import signature
 from pipeline.score.signature import IMPLICITNESS as METRIC
 from pipeline.slices import Shard, Staged, parse_day
 from pipeline.tables import empty
-from pipeline.tasks.daily import explanations
-from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.impscore import in_force, references, scoring
 from pipeline.tasks.record import day_texts, runs
 from pipeline.tasks.record.replace import replace_day
 
 ROWS_PER_SHARD = 10_000  # a minute or so; importing torch alone costs a task four seconds
+EXPLAINED = 20  # comments of each end of a source
 _COMMENT = ["source", "thread_id", "comment_id"]
-_COLUMNS = ["day", *_COMMENT, "text_hash"]
+_ITEM = [*_COMMENT, "text_hash"]
+_COLUMNS = ["day", *_ITEM]
 LANGS = ("zh", "en", "ja", "ko", "und")  # the languages of `text.language`
 
 
@@ -80,10 +81,17 @@ def stage_words(
     staged: Sequence[Staged], day: str, pins: Pins, limit: int, on_progress: Callable[[int], None] = lambda _: None
 ) -> Staged:
     """Explain the comments with the highest and the lowest scores of each source, and stage their words."""
-    rows = _join_scores(staged, day, pins, "text", "like_count")
-    return warehouse.stage(
-        explanations.TABLE, explanations.explain_extremes(rows, pins["model_id"], limit, on_progress)
-    )
+    scores = _join_scores(staged, day, pins, "text", "like_count")
+    # ordered as in the view `most_implicit`, so that the comments of the report are among these
+    columns = {"source": False, "value": True, "like_count": True, "thread_id": False, "comment_id": False}
+    ranked = scores.sort(*columns, descending=[*columns.values()], nulls_last=True)
+    rank = pl.int_range(pl.len()).over("source")
+    extremes = ranked.filter((rank < limit) | (rank >= pl.len().over("source") - limit))
+    texts = extremes.unique("text_hash", maintain_order=True).select("text_hash", "text", implicitness="value")
+    words = references.add_words(texts, "text", pins["model_id"], on_progress).select("text_hash", "words")
+    words = words.drop_nulls().explode("words").unnest("words")
+    rows = extremes.join(words, on="text_hash", maintain_order="left").select(empty("scores_explained").columns)
+    return warehouse.stage("scores_explained", rows)
 
 
 def _join_scores(staged: Sequence[Staged], day: str, pins: Pins, *columns: str) -> pl.DataFrame:
@@ -95,10 +103,7 @@ def _join_scores(staged: Sequence[Staged], day: str, pins: Pins, *columns: str) 
 
 
 def publish(staged: Sequence[Staged], day: str, pins: Pins, run_id: str = "cli", words: Staged | None = None) -> int:
-    """Write the score of its text for every comment of the day, and the staged words of some; return the count.
-
-    Scores by other models stay if the day still has their comment.
-    """
+    """Write the score of every comment of the day, and staged words; return the count. Scores by other models stay."""
     started = runs.start(staged)
     model_id = pins["model_id"]
     rows = _join_scores(staged, day, pins).select(empty("scores").columns)
@@ -107,11 +112,28 @@ def publish(staged: Sequence[Staged], day: str, pins: Pins, run_id: str = "cli",
     def list_comments() -> pl.LazyFrame:
         return day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *_COLUMNS)
 
-    replace_day("scores", day, rows, makers, list_comments, _COMMENT, [*_COMMENT, "text_hash"], run_id)
-    explanations.publish(words, day, model_id, run_id)
+    replace_day("scores", day, rows, makers, list_comments, _COMMENT, _ITEM, run_id)
+    _publish_words(words, day, model_id, run_id)
     published = warehouse.scan("scores", (pl.col("day") == parse_day(day)) & _is_by(model_id)).select("source")
     runs.record_scores(published.collect(), day, "score", METRIC, [model_id], run_id, started)
     return rows.height
+
+
+def _publish_words(staged: Staged | None, day: str, model_id: str, run_id: str) -> None:
+    """Replace the explanations of a model, if some are staged, and drop those whose comment is gone or changed."""
+    rows = warehouse.scan_staged("scores_explained", [staged]) if staged else None
+    is_of_day = pl.col("day") == parse_day(day)
+    if rows is None and not warehouse.scan("scores_explained", is_of_day).head(1).collect().height:
+        return
+
+    def merge(current: pl.LazyFrame) -> pl.LazyFrame:
+        current = current.select(empty("scores_explained").columns)
+        if rows is not None:
+            current = pl.concat([current.filter(pl.col("model_id") != model_id), rows])
+        comments = day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *_ITEM).collect()
+        return current.join(comments.lazy(), on=_ITEM, how="semi")
+
+    warehouse.replace("scores_explained", warehouse.make_slice(day=day), merge, run_id)
 
 
 def run(day: str, on_progress: Callable[[int], None] = lambda _: None, explained: int = 0) -> int:

@@ -43,10 +43,7 @@ def tokenize_shard(shard: Shard, chinese: str = "jieba", english: str = "nltk") 
 def publish(
     staged: Sequence[Staged], day: str, pins: Pins, chinese: str = "jieba", english: str = "nltk", run_id: str = "cli"
 ) -> int:
-    """Write the tokens of the day's texts by the tokenizers in force; return the row count.
-
-    Rows by other tokenizers or versions stay if the day still has their text.
-    """
+    """Write the tokens of the day's texts by the tokenizers in force; return the count. Rows by others stay."""
     started = runs.start(staged)
     by_lang = _load_tokenizers(chinese, english)
     texts = _scan_texts(day, pins, by_lang, "source", "day").collect()

@@ -1,7 +1,4 @@
-"""Erase from databases beside the tables, and from files: those that people gave and those that Undertone wrote.
-
-The erased records are removed from a file of records; any other file is removed.
-"""
+"""Erase from databases and files beside the tables: records from a file of records, any other file as a whole."""
 
 import csv
 import html
@@ -105,17 +102,15 @@ _DAMAGED = (*_BROKEN, ValueError, LookupError, EOFError, RuntimeError)  # the la
 
 
 def clean_file(path: Path, targets: Targets, *, is_hit: bool = True) -> int:
-    """Remove the erased records from a file; return their count.
-
-    If the search met something erased in it (`is_hit`) and no record has that, the file is removed, and counts as one.
-    """
+    """Remove the erased records from a file, or the file if it `is_hit` and no record has it; return their count."""
     content, count = None, 1
-    with suppress(*_DAMAGED):
+    try:
         if cleaner := _CLEANERS.get(path.suffix.lower()):
-            try:
-                content, count = cleaner(path, targets)
-            except FileNotFoundError:
-                return 0
+            content, count = cleaner(path, targets)
+    except FileNotFoundError:
+        return 0
+    except _DAMAGED:
+        pass  # no record can be removed from it
     if content is not None and count:
         with replace_file(path) as draft:
             draft.write_bytes(content)
@@ -135,11 +130,8 @@ def _decode(path: Path) -> tuple[str, str]:
 
 
 def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> set[int]:
-    """Find the numbers of the records of which a cell (number, name of the field, value) has something erased.
-
-    A short text and an id of the site count only in a field whose name stands for texts or people: `1` may be a
-    person's whole comment, and is a number of likes, or a label, in other records.
-    """
+    """Find the numbers of the records of which a cell (number, name of the field, value) has something erased."""
+    # a short text or an id of the site counts only in a field of texts or people: elsewhere `1` is a number of likes
     numbers: dict[str, int] = {}  # a long name is stored once, however many cells have it
     rows = [(record, numbers.setdefault(name, len(numbers)), cell) for record, name, cell in cells]
     schema = {"record": pl.Int64, "name": pl.Int64, "cell": pl.String}
@@ -149,17 +141,14 @@ def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> se
     frame = frame.with_columns(clean=normalise(frame["cell"]))
     long_texts = targets.texts.filter(~is_short(targets.texts))
     person_fields = [number for name, number in numbers.items() if _PERSON_FIELD.search(name)]
-    text_fields = [number for name, number in numbers.items() if _is_text_field(name.rpartition(".")[2])]
+    ends = {number: name.rpartition(".")[2] for name, number in numbers.items()}
+    text_fields = [n for n, end in ends.items() if _TEXT_FIELD.search(end) and not _OTHER_FIELD.search(end)]
     is_hit = pl.col("name").is_in(person_fields) & pl.col("cell").is_in(list(targets.raw_ids))
     for column in ("cell", "clean"):
         is_text = pl.col("name").is_in(text_fields) & pl.col(column).is_in(targets.texts.implode())
         is_long_text = pl.col(column).is_in(long_texts.implode())
         is_hit |= has_mark(targets, column) | (is_text | is_long_text).fill_null(value=False)
     return set(frame.filter(is_hit)["record"])
-
-
-def _is_text_field(name: str) -> bool:
-    return bool(_TEXT_FIELD.search(name)) and not _OTHER_FIELD.search(name)
 
 
 def _find_rows(rows: Sequence[Sequence[tuple[object, str]]], targets: Targets) -> set[int]:
@@ -249,10 +238,7 @@ def _clean_json(path: Path, targets: Targets) -> tuple[bytes | None, int]:
 
 
 def _compile_element(name: str) -> re.Pattern[str]:
-    """Compile a pattern of XML elements that contain none of their own name: attributes, then content.
-
-    An empty element `<c/>` has no content. No character is read twice, even if an end tag is missing.
-    """
+    """Compile a pattern of XML elements that contain none of their own name; no character is read twice."""
     content = rf"[^<]*+(?:<(?!/?{name}[\s/>])[^<]*+)*+"
     return re.compile(rf"<{name}(?=[\s/>])([^<>]*+)>(?:(?<=/>)|({content})</{name}\s*+>)")
 

@@ -1,8 +1,6 @@
-"""Erase models: find those trained on something erased, remove them, and train them again.
+"""Erase models whose files contain words and that were trained on something erased, or may have been; flag others.
 
-A model is removed if its files contain words (`registry.classify_contents`) and it was trained on something erased or
-its training texts were not recorded; any model is removed if none of its training texts is left. Other models, which
-contain numbers alone, are flagged with the erased share.
+Any model is removed if none of its training texts is left. A flag is the erased share.
 """
 
 import json
@@ -128,10 +126,7 @@ def _list_ids(folder: Path) -> list[str]:
 
 
 def erase_models(targets: Targets, hit_paths: set[str], erasure_id: str, run_id: str) -> tuple[int, list[str]]:
-    """Record the action on each model, demote the removed models, and remove their folders, which are returned.
-
-    In this order, so that it can run again after a kill. The other result is the count of changed rows of `models`.
-    """
+    """Record each action, demote models, remove their folders: again after a kill; return rows changed and folders."""
     traces = trace_models(targets, hit_paths)
     if not traces:
         return 0, []
@@ -182,10 +177,7 @@ def _write_rows(rows: pl.DataFrame, run_id: str) -> None:
 
 
 def retrain(erasure_id: str, run_id: str) -> dict[str, str]:
-    """Train again the newest removed model of each kind if it was in force; return the errors by model id.
-
-    Each model is recorded when it is trained, so that a run after a kill continues with the others.
-    """
+    """Train again the newest removed model of each kind in force, each recorded; return the errors by model id."""
     rows = warehouse.scan("model_erasures", pl.col("erasure_id") == erasure_id).collect()
     problems: dict[str, str] = {}
     needed = retraining.select_newest(rows.filter(pl.col("action") == REMOVED)).filter("is_promoted")

@@ -1,7 +1,4 @@
-"""What an erasure is about: a request, checked, and all keys that it leads to.
-
-The keys come from the comments, their old states included; the rules of `rules` follow them into derived tables.
-"""
+"""What an erasure is about: a request, checked, and all keys that it leads to in present and former states."""
 
 import re
 from collections.abc import Sequence
@@ -84,13 +81,17 @@ def check_request(request: Request, key: bytes | None) -> CheckedRequest:
         raise BadInput(f"{empty.place}: expected an id, found nothing")
     users, raw_ids, twins = set(), set(), set()
     for row in (row for row in rows if row.kind == "user_id"):
-        if not _PSEUDONYM.fullmatch(row.value):
+        pseudonym = anonymise.hash_user(row.source, row.value, key) if row.source else None
+        if _PSEUDONYM.fullmatch(row.value):
+            users.add(row.value)
+            twins |= {pseudonym} if pseudonym else set()  # Zhihu's own ids look like pseudonyms
+        elif not row.source:
+            raise BadInput(f"{row.place}: an id of the site needs its source; a pseudonym is 32 hexadecimal digits")
+        elif not pseudonym:
+            raise BadInput(f"{row.place}: an id of the site needs the key it was hashed with (UNDERTONE_USER_KEY)")
+        else:
             raw_ids.add(row.value)
-            users.add(_hash_user(row, key))
-            continue
-        users.add(row.value)
-        if row.source and (pseudonym := anonymise.hash_user(row.source, row.value, key)):
-            twins.add(pseudonym)  # Zhihu's own ids look like pseudonyms
+            users.add(pseudonym)
     comments, threads = (_collect_ids(rows, kind, key) for kind in ("comment_id", "thread_id"))
     return CheckedRequest(
         user_ids=sorted(users | twins),
@@ -112,14 +113,6 @@ def _collect_ids(rows: Sequence[_Row], kind: str, key: bytes | None) -> pl.DataF
         if row.source:
             ids.append((row.source, anonymise.scrub_id(row.value, row.source, key)))
     return pl.DataFrame(ids, schema=create_keys("source", "id").schema, orient="row").unique().sort("id")
-
-
-def _hash_user(row: _Row, key: bytes | None) -> str:
-    if row.source is None:
-        raise BadInput(f"{row.place}: an id of the site needs its source; a pseudonym is 32 hexadecimal digits")
-    if not (pseudonym := anonymise.hash_user(row.source, row.value, key)):
-        raise BadInput(f"{row.place}: an id of the site needs the key it was hashed with (UNDERTONE_USER_KEY)")
-    return pseudonym
 
 
 def _read_file(path: Path, source: str | None) -> list[_Row]:
@@ -156,7 +149,10 @@ def resolve(request: CheckedRequest) -> Targets:
     origins = _find_origins(request)
     is_article = _is_named(request.threads, "thread_id") | is_among(origins)
     if request.user_ids:
-        is_article |= is_among(_find_articles(request))
+        has_user = pl.col("body").str.contains_any(request.user_ids)
+        raw_pages = _scan_keys("raw_pages", has_user, "source", "url", "body").collect()
+        users = Targets(user_ids=request.user_ids, raw_ids=request.raw_ids)
+        is_article |= is_among(pages.find_articles(raw_pages, users))
     is_comment = is_one_of("user_id", request.user_ids) | _is_named(request.comments, "comment_id") | is_among(origins)
     comments = _scan_keys("comments", is_comment, *_COMMENT_DAY, "text", "text_hash").collect()
     articles = _scan_keys("articles", is_article, *THREAD, "day", "origin", *_ARTICLE_TEXTS).collect()
@@ -223,19 +219,10 @@ def _find_origins(request: CheckedRequest) -> pl.DataFrame:
     return pl.concat(origins).unique().sort("source")
 
 
-def _find_articles(request: CheckedRequest) -> pl.DataFrame:
-    has_user = pl.col("body").str.contains_any(request.user_ids)
-    raw_pages = _scan_keys("raw_pages", has_user, "source", "url", "body").collect()
-    return pages.find_articles(raw_pages, Targets(user_ids=request.user_ids, raw_ids=request.raw_ids))
-
-
 def _select_own_texts(
     comments: pl.DataFrame, articles: pl.DataFrame, other_texts: pl.LazyFrame
 ) -> tuple[pl.Series, list[str]]:
-    """Select the texts that nobody else wrote, and excerpts of the long ones that no other text contains.
-
-    An excerpt is one of both ends of a text, or the whole text if other texts contain both ends.
-    """
+    """Select the texts that nobody else wrote, and of the long ones the ends, or the whole, that no other contains."""
     texts = pl.concat([comments["text"], *(articles[name] for name in _ARTICLE_TEXTS)]).drop_nulls()
     texts = texts.filter(texts.str.strip_chars() != "")
     texts = _select_unshared(texts.to_frame("text"), other_texts, ["text"])["text"]
@@ -259,7 +246,6 @@ def _cut_ends(text: str) -> set[str]:
 
 
 def _add_derived(targets: Targets, request: CheckedRequest) -> Targets:
-
     def find_keys(table: str, *columns: str, **renamed: str) -> pl.DataFrame:
         return _scan_keys(table, RULES[table].is_erased(targets), *columns, **renamed).collect()
 

@@ -1,7 +1,6 @@
 """The rule of each table: how the rows that derive from an erased comment or article are found.
 
-`RULES` is in the order of erasure: rows that lead to other rows are erased after them, and the comments last, so that
-an erasure after a kill finds everything again. Files are erased before all tables.
+`RULES` is in the order of erasure: rows that lead to others after these, so that after a kill all are found again.
 """
 
 import json

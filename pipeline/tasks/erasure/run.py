@@ -1,8 +1,6 @@
 """Forget: erase everything that derives from some people's comments, in every store, in one run (CSD-08).
 
-`request` finds what is erased from the comments; the rules of `rules` follow it into every table, and a search for the
-texts themselves follows it into files, caches and databases. The comments are erased last, and only if a search of
-everything finds nothing else: after a kill or a failure the erasure runs again.
+The comments are erased last, if a search of everything finds nothing else: after a kill the erasure runs again.
 """
 
 import hmac
@@ -26,8 +24,8 @@ from pipeline.progress import iterate
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.erasure import models
 from pipeline.tasks.erasure.files import clean_file, erase_from_ledger, erase_from_spool
+from pipeline.tasks.erasure.pages import recount, select_rows
 from pipeline.tasks.erasure.request import CheckedRequest, Request, check_request, resolve
-from pipeline.tasks.erasure.rows import recount, select_rows
 from pipeline.tasks.erasure.rules import RULES, Targets
 from pipeline.tasks.labelling import release
 from pipeline.tasks.record import pages
@@ -113,11 +111,8 @@ def forget(
 
 @contextmanager
 def _open_erasure(request: CheckedRequest, key: bytes | None) -> Iterator[str]:
-    """Keep the id of an erasure in the home until it ends, so that the next attempt adds to the same receipts.
-
-    The id is random: a hash of the request would reveal for ever whether a person was erased. The name of the file is a
-    hash of the request, with the key if there is one; the file is removed at the end.
-    """
+    """Keep the id of an erasure in the home until it ends, so that the next attempt adds to the same receipts."""
+    # the id is random: a hash of the request would reveal for ever whether a person was erased
     ids = [*map(repr, request.user_ids), *sorted(map(repr, (*request.comments.rows(), *request.threads.rows())))]
     content = repr((ids, request.kind, request.origin, request.source)).encode()
     path = settings.home() / f"forget.{hmac.new(key or b'', content, 'sha256').hexdigest()[:32]}"
@@ -334,10 +329,7 @@ def preview(request: Request, *, key: bytes | None = None) -> pl.DataFrame:
 
 
 def forget_file(params: Mapping[str, Any], key: str | None, run_id: str) -> dict[str, object]:
-    """Erase for the DAG: by a file of ids, which is removed at the end, or by an origin; return counts by store.
-
-    The result has only counts, days, ids and numbers of models, as Airflow keeps it in its database.
-    """
+    """Erase for the DAG, by a file of ids, which is removed, or an origin; return counts, days and ids alone."""
     file = Path(params["path"]).expanduser() if params["path"] else None
     request = Request(origin=params["origin"] or None, source=params["source"] or None, file=file)
     if file and not file.is_file():

@@ -224,10 +224,7 @@ def describe_requests(judgement: Judgement) -> pl.DataFrame:
 
 
 def sample_comments(day: str, days: int = DAYS, limit: int = SAMPLE) -> pl.DataFrame:
-    """Draw the comments of the `days` that end with a day, at most `limit` of each source, each with equal chance.
-
-    The draw depends on the comments' keys alone, so that a higher limit adds to it.
-    """
+    """Draw at most `limit` comments of each source of `days` until a day, by their keys: a higher limit adds."""
     key = ["source", "day", "thread_id", "comment_id"]
     first = parse_day(day) - timedelta(days=days - 1)
     comments = warehouse.scan("comments", pl.col("day").is_between(first, parse_day(day)))

@@ -1,7 +1,6 @@
 """Backfill: run a range of days through the daily chain and the scheduled DAGs of papers, in this process.
 
-Days do not depend on each other: any order and repetition, with or without the schedule, gives the same tables. (For
-the order within a day see `collect.import_files` and `model_choice.select_model_id`.)
+Any order and repetition of days gives the same tables; see `collect.import_files` and `model_choice.select_model_id`.
 """
 
 import logging

@@ -26,10 +26,7 @@ def find_holes() -> dict[str, list[str]]:
 
 
 def _find_unseen(name: str, work: Work) -> list[str]:
-    """Find the days that were collected since the work ran on them; of work about all days the last, if it is due.
-
-    Days before the first on which the work ran were not missed; they are for `backfill`.
-    """
+    """Find the days collected since the work ran on them, not before its first; of work about all days the last due."""
     runs = warehouse.query(
         "select day, max(started_at) filter (step = 'collect' and kept_count > 0) as collected_at, "
         "max(started_at) filter (step = ?) as seen_at from runs group by day order by day",

@@ -18,23 +18,19 @@ CARD = "README.md"
 FILES = {CARD, *(f"{name}.parquet" for name in TABLES)}
 
 
-def check_folder(out: Path, *, force: bool) -> None:
-    """Raise BadInput unless a folder is absent or empty or, with `force`, holds a snapshot alone."""
-    names = {path.name for path in out.iterdir()} if out.is_dir() else set[str]()
-    if foreign := names - FILES:
-        raise BadInput(f"{out}: {min(foreign)} is of no snapshot; choose another folder")
-    if out.exists() and not out.is_dir():
-        raise BadInput(f"{out}: is a file; choose another folder")
-    if names and not force:
-        raise BadInput(f"{out}: holds a snapshot; --force replaces it, or choose another folder")
-
-
 def write(out: Path, names: Sequence[str] = (), *, with_personal: bool = False, force: bool = False) -> pl.DataFrame:
     """Write tables, by default all, into a folder; return table, rows and snapshot.
 
-    The columns that stand for a person are left out by default. What was in the folder stays if the work fails.
+    The columns that stand for a person are left out by default. What was in the folder, a snapshot alone, is replaced
+    by `force`, and stays if the work fails.
     """
-    check_folder(out, force=force)
+    existing = {path.name for path in out.iterdir()} if out.is_dir() else set[str]()
+    if foreign := existing - FILES:
+        raise BadInput(f"{out}: {min(foreign)} is of no snapshot; choose another folder")
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"{out}: is a file; choose another folder")
+    if existing and not force:
+        raise BadInput(f"{out}: holds a snapshot; --force replaces it, or choose another folder")
     rows: list[tuple[str, int, str | None]] = []
     sources: set[str] = set()
     with create_folder(out.absolute()) as draft:

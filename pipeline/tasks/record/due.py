@@ -39,14 +39,14 @@ RULES = {
 def is_due(dag_id: str, day: str) -> bool:
     """Return whether a DAG of `RULES` has enough to do on a day; log why not."""
     rule, today = RULES[dag_id], parse_day(day)
-    results = _scan(rule.result, pl.col("day") <= today, rule.is_result)
+    results = warehouse.scan(rule.result, (pl.col("day") <= today) & rule.is_result)
     last = results.select(pl.col("day").max()).collect().item()
     next_day = last and last + timedelta(days=settings.least_days())
     if next_day and today < next_day:
         log.info("not due: the last run is of %s, the next is due on %s (UNDERTONE_LEAST_DAYS)", last, next_day)
         return False
     is_new = pl.col("day") <= today if last is None else pl.col("day").is_between(last, today, closed="right")
-    rows = _scan(rule.source, is_new, rule.is_used)
+    rows = warehouse.scan(rule.source, is_new & rule.is_used)
     if rule.parents:
         rows = rows.join(warehouse.scan(rule.parents), on=["source", "thread_id"], how="semi")
     count = int(rows.select(pl.len()).collect().item())
@@ -55,7 +55,3 @@ def is_due(dag_id: str, day: str) -> bool:
         since = f"since {last}" if last else "so far"
         log.info("not due: %d new rows of %s %s, below %d (UNDERTONE_LEAST_NEW_ROWS)", count, rule.source, since, least)
     return count >= least
-
-
-def _scan(table: str, *conditions: pl.Expr) -> pl.LazyFrame:
-    return warehouse.scan(table, pl.all_horizontal(conditions))

@@ -45,9 +45,7 @@ def find_encoder(name: str, revision: str) -> str:
     from pipeline.models.encoder import EMBEDDED
 
     setting = settings.encoder()
-    if name == characters.NAME:
-        return f"{name}@{revision}"
-    if len(revision) == 40 and not Path(name).exists():
+    if name == characters.NAME or (len(revision) == 40 and not Path(name).exists()):
         return f"{name}@{revision}"
     refs = [name, setting] if name == EMBEDDED else [setting, name]
     with suppress(OSError):

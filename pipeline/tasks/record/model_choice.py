@@ -92,10 +92,7 @@ def log_answer(choice: Choice) -> None:
 
 
 def select_model_id(kind: str, day: str | None) -> str | None:
-    """Select the model in force for a day: the newest promoted for it or before, else the oldest; None without any.
-
-    It is not always the newest, so that scoring a day again uses the same model.
-    """
+    """Select the model in force for a day: the newest promoted until it, else the oldest; None without any."""
     if not settings.has_catalog():
         return None
     import polars as pl

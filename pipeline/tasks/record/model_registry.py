@@ -190,10 +190,7 @@ def record_texts(
     labelled: pl.Series | None = None,
     base: str | None = None,
 ) -> None:
-    """Write the hashes of the training texts of a model, and of its base, to `training_texts`.
-
-    An erasure finds the model by them.
-    """
+    """Write the hashes of the training texts of a model, and of its base, by which an erasure finds the model."""
     texts = texts.drop_nulls().rename("text")
     counts = texts.filter(texts != "").value_counts(name="row_count")
     keys = {"kind": pl.lit(kind), "model_id": pl.lit(model_id)}
@@ -232,10 +229,7 @@ def list_flagged() -> pl.DataFrame:
 
 
 def complete_evaluations(frame: pl.DataFrame) -> pl.DataFrame:
-    """Complete rows of `evaluations` without keys; values are rounded, as machines differ.
-
-    Rows are of all test items after training where columns do not say otherwise; other absent columns are null.
-    """
+    """Complete rows of `evaluations` without keys, by default of all test items after training; values are rounded."""
     schema = empty("evaluations").drop("kind", "day", "model_id").schema
     defaults = {"split": "test", "subset": "all", "epoch": 0}
     absent = [pl.lit(defaults.get(name), kind).alias(name) for name, kind in schema.items() if name not in frame]

@@ -1,7 +1,6 @@
 """Decide whether a trained model is promoted: on held-out rows it must be as good as its rivals, within an interval.
 
-The rivals are the model in force and the surface baselines. All answer the same rows, so that the differences are
-paired. A model that is worse than a rival, even at the upper end of the interval, is registered and not promoted.
+The rivals are the model in force and the surface baselines; all answer the same rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -44,10 +43,7 @@ def count_products(values: Floats, gold: Floats) -> Floats:
 
 
 def rank_against(target: Any) -> Callable[[Any], Floats]:
-    """Make what computes the statistics of Spearman's rho of values with a target: [n] -> [n, 6].
-
-    Rho is Pearson's r of the ranks, which are those among all n; it is 0 of a constant.
-    """
+    """Make what computes the statistics of Spearman's rho with a target, by ranks among all n: [n] -> [n, 6]."""
 
     def rank(values: Any) -> Floats:
         numbers = pl.Series(values, dtype=pl.Float64)
@@ -91,10 +87,7 @@ def compare(
     rival: "Model | None",
     is_unseen: Callable[[pl.Series], pl.Series] = lambda texts: texts.is_not_null(),
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Compare a model with the baselines and with its rival; return the comparisons, and why rivals have none.
-
-    `is_unseen` tells by texts on which rows the rival can be compared.
-    """
+    """Compare a model with baselines and, on rows that it has not seen, its rival; also return why rivals have none."""
     comparisons: list[dict[str, Any]] = []
     problems: dict[str, str] = {}
     for rows in held_out:
@@ -155,10 +148,7 @@ def format_lines(comparisons: Sequence[Mapping[str, Any]]) -> str:
 def decide(
     comparisons: Sequence[Mapping[str, Any]], doubt: str | None, bar: str | None, *, is_forced: bool
 ) -> tuple[bool, bool, str]:
-    """Decide on comparisons; return whether the model is promoted, whether it is worse than a rival, and why.
-
-    A doubt is a reason not to promote it unless that is forced; a bar is one that nothing overrides.
-    """
+    """Decide whether a model is promoted, is worse than a rival, and why; force overrides a doubt, nothing a bar."""
     worse = [f"{row['rival']} in {row['metric']}" for row in comparisons if row["high"] < 0]
     reason = f"worse than {', '.join(worse)}" if worse else doubt or ""
     if bar:

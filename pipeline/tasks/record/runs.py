@@ -1,8 +1,4 @@
-"""Write `runs` and `dropped`: the rows that a step read, kept and dropped, and its time and cost.
-
-A step records itself last: a row of `runs` means that the step has ended. A step that calls `start` at its beginning
-records seconds and bytes; any other step records none.
-"""
+"""Write `runs` and `dropped`: the rows that a step read, kept and dropped, and, after `start`, its time and cost."""
 
 import json
 import logging
@@ -52,11 +48,7 @@ def record_step(
     source: str, day: str, origin: str, step: str, kept_count: int, dropped: pl.DataFrame | None,
     config: Mapping[str, object], run_id: str, started: Start | None = None, spent: "Spending | None" = None,
 ) -> None:  # fmt: skip
-    """Replace the rows of `runs` and `dropped` of a step of a source, day and origin.
-
-    `dropped` has source, reason and row_key; it is None for a step that never drops rows. For the other arguments see
-    `record_counts`.
-    """
+    """Do as `record_counts` for a source, and replace its rows of `dropped`, if the step may drop any (not None)."""
     if dropped is not None:
         partition = _build_partition(source, day, origin, step)
         stamp = {"day": pl.lit(parse_day(day)), "origin": pl.lit(origin), "step": pl.lit(step)}

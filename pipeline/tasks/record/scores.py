@@ -25,10 +25,7 @@ def add_scores(
     score: Callable[[pl.DataFrame], Floats],
     without_encoder: str,
 ) -> pl.DataFrame:
-    """Add a metric and its `signature` to rows; both are null where `texts`, a row for each, has no text.
-
-    `without_encoder` names in the signature what a model without an encoder reads.
-    """
+    """Add a metric and its `signature`, null without a text; `without_encoder` names what such a model reads."""
     other_columns = signature.drop_earlier_scores(rows, metric, (metric, "signature"))
     texts = texts.with_columns(pl.col("text").fill_null("").str.strip_chars())
     has_text = texts["text"] != ""

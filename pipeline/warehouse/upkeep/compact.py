@@ -5,7 +5,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,19 +31,11 @@ from pipeline.warehouse.write import ROW_GROUP
 log = logging.getLogger(__name__)
 
 
-class Compacted(NamedTuple):
-    """Counts of a compaction; a partition is lost when its writer was faster, and is compacted the next time."""
-
-    partitions: int
-    files: int
-    lost: int
-
-
-def compact(name: str, limits: Limits = Limits()) -> Compacted:  # noqa: B008
-    """Rewrite the small files of partitions that have many; large files stay as they are.
+def compact(name: str, limits: Limits = Limits()) -> tuple[int, int, int]:  # noqa: B008
+    """Rewrite the small files of partitions that have many; return counts of partitions, of files and of lost ones.
 
     A partition is one commit, and one small file is held in memory at a time. Where a writer was faster, the partition
-    is left for the next time.
+    is lost: it is left for the next time.
     """
     handle = catalog.load_table(name)
     partitions = files = lost = 0
@@ -60,7 +52,7 @@ def compact(name: str, limits: Limits = Limits()) -> Compacted:  # noqa: B008
             lost += 1
             continue
         partitions, files = partitions + 1, files + sum(map(len, groups))
-    return Compacted(partitions, files, lost)
+    return partitions, files, lost
 
 
 def _list_crowded(handle: Table, limits: Limits) -> list[list[DataFile]]:

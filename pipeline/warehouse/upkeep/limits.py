@@ -3,8 +3,6 @@
 from datetime import timedelta
 from typing import NamedTuple
 
-from pipeline.errors import BadInput
-
 GRACE = timedelta(hours=24)  # longer than the longest task, or files of a write in flight would go
 KEEP = timedelta(days=7)  # longer than the longest run, whose shards read a pinned snapshot
 
@@ -22,13 +20,3 @@ class Limits(NamedTuple):
     manifests: int = 100  # small manifests that a table may have; with more they are merged
     footers: bool = True  # whether the check opens every data file, not only looks whether it is there in its size
     weeks: int = 4  # in which the checksums of all data files are compared, a share of them a week; 1 all, 0 none
-
-
-def refuse_hasty(limits: Limits) -> None:
-    """Refuse limits under which files of a write in flight or snapshots of a run could go (BadInput)."""
-    for name, period, least in (("grace", limits.grace, GRACE), ("keep", limits.keep, KEEP)):
-        if period < least:
-            raise BadInput(
-                f"{name} of {period} is shorter than {least}, the longest that a task or run may last: files that it "
-                "still needs would be removed; force it only while nothing else runs"
-            )

@@ -1,13 +1,11 @@
 """Upkeep: check what the metadata names, compact small files, expire old snapshots, sweep orphans.
 
-pyiceberg forgets snapshots but leaves the bytes on disk; the sweeper here removes them. Nothing of a write in flight
-goes: files are listed before the references are read, a file younger than the grace time by the store's own clock is
-left alone, and a snapshot expires only a week after it stopped being the current one. A damaged table is not touched.
-No file goes that any state refers to, whether the catalog knows the state or not (`lineage`).
+No file goes that any state refers to, whether the catalog knows the state or not, nor one of a write in flight.
 """
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 
 from pyarrow import fs
@@ -55,7 +53,7 @@ def maintain(name: str, limits: Limits = Limits(), *, dry_run: bool = False) -> 
         unrecorded_states = [state for state in take_inventory(name).lineage.unknown if not state.is_published]
         # with a checksum, these are known as published once the others have theirs
         add_checksums(name, [*checked.unrecorded, *(state.path for state in unrecorded_states)])
-        compacted = compact.compact(name, limits)
+        partitions, files, lost = compact.compact(name, limits)
         merged_count = compact.merge_manifests(name, limits.manifests)
         expired_count = sweep.expire(name, limits.keep)
         removed = remove(open_store(catalog.load_table(name).location())[0], sweep.find_orphans(name, limits.grace))
@@ -65,9 +63,9 @@ def maintain(name: str, limits: Limits = Limits(), *, dry_run: bool = False) -> 
     if problems := check(name).problems:
         raise BadInput(f"{name} was damaged during its upkeep: {describe(name, problems)}")
     return counts | {
-        "partitions_compacted": compacted.partitions,
-        "files_compacted": compacted.files,
-        "partitions_lost": compacted.lost,
+        "partitions_compacted": partitions,
+        "files_compacted": files,
+        "partitions_lost": lost,
         "manifests_merged": merged_count,
         "snapshots_expired": expired_count,
         **sweep.count_sizes(removed),
@@ -93,11 +91,10 @@ def _merge_checksums(name: str, grace: timedelta) -> None:
 
 def list_written() -> list[str]:
     """List the tables that have ever been written: those that need upkeep. A damaged one is among them."""
-    return [name for name in TABLES if _is_written(name)]
-
-
-def _is_written(name: str) -> bool:
-    try:
-        return catalog.get_snapshot_id(name) is not None
-    except BadInput:  # its check names the file
-        return True
+    names = []
+    for name in TABLES:
+        with suppress(BadInput):  # its check names the file
+            if catalog.get_snapshot_id(name) is None:
+                continue
+        names.append(name)
+    return names

@@ -1,7 +1,6 @@
 """A catalog that was lost or damaged: its copies, and making it again from the metadata files of the tables.
 
-Nothing may write meanwhile: a process that still has the old SQLite file open would commit into that. Its commits are
-not lost even so, as their metadata files are there: recover again.
+A process that still has the old SQLite file open commits into that; then recover again.
 """
 
 import logging
@@ -223,11 +222,9 @@ def _plan(folder: _Folder, copied: set[str], force: bool, take: Collection[str])
 
 
 def _rank(states: Iterable[State], named: Collection[str]) -> list[State]:
-    """Rank the states that may be the one last published, newest first.
+    """Rank the states that may be the one last published, newest first, without those that lost their race.
 
-    One that was never published, as far as is known, is left out where a published one of the same table is as far on
-    and did not come from it: it lost its race. Published are those that have a checksum, that a copy of the catalog
-    names (`named`), or that another came from.
+    Published are those that have a checksum, that a copy of the catalog names (`named`), or that another came from.
     """
     readable = [(state, state.metadata) for state in states if state.metadata is not None]
     parents = {path for state, _ in readable for path in state.parents}

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 
 from pyarrow import fs
 from pyiceberg.exceptions import CommitFailedException, ValidationException
@@ -13,19 +12,17 @@ from pyiceberg.table import Table
 
 from pipeline import settings
 from pipeline.errors import BadInput, Retry
-from pipeline.warehouse import catalog, scratch
+from pipeline.warehouse import catalog
 from pipeline.warehouse.files import get_path, list_folder, open_store, remove, store_time
 from pipeline.warehouse.lineage import list_references, take_inventory
 from pipeline.warehouse.upkeep.limits import GRACE, KEEP
+from pipeline.warehouse.write import locate_scratch
 
 log = logging.getLogger(__name__)
 
 
 def expire(name: str, keep: timedelta = KEEP) -> int:
-    """Forget snapshots that stopped being current longer than `keep` ago; return how many.
-
-    The current one and tagged ones stay. With no time to keep, all others go, whatever their writers' clocks said.
-    """
+    """Forget snapshots that another replaced longer than `keep` ago, but tagged ones; return how many."""
     handle = catalog.load_table(name)
     old = find_superseded(handle, keep)
     try:
@@ -93,12 +90,12 @@ def find_orphans(name: str, grace: timedelta) -> list[fs.FileInfo]:
 
 def sweep_scratch(grace: timedelta = GRACE) -> int:
     """Remove the folders of attempts that have written nothing for `grace`; return the count of their files."""
-    return len(remove(open_store(scratch.locate_scratch())[0], _list_abandoned(grace)))
+    return len(remove(open_store(locate_scratch())[0], _list_abandoned(grace)))
 
 
 def _list_abandoned(grace: timedelta) -> list[fs.FileInfo]:
     """List scratch files of attempts whose newest file is older than `grace`: a long attempt keeps its first files."""
-    system, root = open_store(scratch.locate_scratch())
+    system, root = open_store(locate_scratch())
     if system.get_file_info(root).type is fs.FileType.NotFound:
         return []
     before = store_time(system, root) - grace
@@ -108,24 +105,19 @@ def _list_abandoned(grace: timedelta) -> list[fs.FileInfo]:
     return [info for files in attempts.values() if max(f.mtime for f in files) < before for info in files]
 
 
-def _list_unused(grace: timedelta) -> list[Path]:
-    """List copies to browse, embeddings, training states and what a killed query spilt, unused for `grace`."""
-    before = (datetime.now(UTC) - grace).timestamp()
-    patterns = ("browse/*", "embeddings/*", "hashes/*", "training/*", "duckdb/*/*")
-    paths = [path for pattern in patterns for path in settings.scratch("").glob(pattern)]
-    return [path for path in paths if path.is_file() and path.stat().st_mtime < before]
-
-
 def count_sizes(files: Sequence[fs.FileInfo]) -> dict[str, int]:
     return {"files_removed": len(files), "bytes_freed": sum(info.size or 0 for info in files)}
 
 
 def maintain_scratch(grace: timedelta = GRACE, *, dry_run: bool = False) -> dict[str, int]:
-    """Sweep what is not a table: scratch files, embeddings, training states; return files and bytes."""
-    files, paths = _list_abandoned(grace), _list_unused(grace)
+    """Sweep scratch files, copies to browse, embeddings, training states and spilt queries; return files and bytes."""
+    files, before = _list_abandoned(grace), (datetime.now(UTC) - grace).timestamp()
+    patterns = ("browse/*", "embeddings/*", "hashes/*", "training/*", "duckdb/*/*")
+    paths = [path for pattern in patterns for path in settings.scratch("").glob(pattern) if path.is_file()]
+    paths = [path for path in paths if path.stat().st_mtime < before]
     size = sum(info.size or 0 for info in files) + sum(path.stat().st_size for path in paths)
     if not dry_run:
-        remove(open_store(scratch.locate_scratch())[0], files)
+        remove(open_store(locate_scratch())[0], files)
         for path in paths:
             path.unlink(missing_ok=True)
     return {"files_removed": len(files) + len(paths), "bytes_freed": size}

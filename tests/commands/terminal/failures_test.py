@@ -168,7 +168,7 @@ def test_what_was_left_out_is_printed(run: Run, tables: Path, monkeypatch: pytes
         "a.csv: ignored columns: colour",
     ]
     monkeypatch.setattr(cli.sys, "argv", [])
-    monkeypatch.setattr("pipeline.tasks.record.table_counts.count_rows", lambda: pl.DataFrame({"n": checks()}))
+    monkeypatch.setattr("pipeline.tasks.upkeep.count_rows", lambda: pl.DataFrame({"n": checks()}))
     facts = json.loads(run("tables", "--json").out.splitlines()[-1])
     assert [facts["dropped"][0][name] for name in ("step", "reason", "row_count")] == ["labels", "not_asked", 369]
     assert facts["ignored"] == ["a.csv: ignored columns: colour"]

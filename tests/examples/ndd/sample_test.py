@@ -11,7 +11,7 @@ import pipeline.sample
 from pipeline.examples.ndd import compression
 from pipeline.text import conllu
 from pipeline.text.segment import UNIT
-from tests.support.oracles.subsequence import measure_longest
+from tests.support.oracles.overlap_cases import measure_longest
 
 FOLDER = Path(pipeline.sample.__file__).parent
 LENGTHS = {"en": (12, 35), "zh": (7, 20)}  # words, marks among them

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.examples.ndd import similar
 from pipeline.examples.ndd.similar import OVERLAP, add_overlap, measure_overlap, read
-from tests.support.oracles.subsequence import measure_longest
+from tests.support.oracles.overlap_cases import measure_longest
 
 words = st.lists(st.sampled_from("abcA"), min_size=1, max_size=9)
 

@@ -56,11 +56,7 @@ def test_the_curve_has_means_of_equal_bins() -> None:
     order = np.argsort(A)
     assert curve["n"].to_list() == [20] * 10
     assert curve["mean_target"].to_list() == pytest.approx(JUDGED[order].reshape(10, 20).mean(axis=1))
-    assert (
-        curve.select((pl.col("low") <= pl.col("mean_target")) & (pl.col("mean_target") <= pl.col("high")))
-        .to_series()
-        .all()
-    )
+    assert curve.select(pl.col("mean_target").is_between("low", "high").all()).item()
     assert isotonic.draw_curve(np.ones(SIZE), JUDGED, np.arange(SIZE), draws=20)["n"].to_list() == [SIZE]
 
 
@@ -76,12 +72,9 @@ def draw_judged(relation: str, size: int, rng: np.random.Generator) -> tuple[np.
 
 
 @pytest.mark.parametrize("relation", ["good", "weak", "none", "spread", "rare"])
-@pytest.mark.parametrize("size", [40, 100, 300])
+@pytest.mark.parametrize("size", [40, 300])
 def test_intervals_cover_new_texts(relation: str, size: int) -> None:
-    """Of 1,000 new texts after each of 40 calibrations intervals of 95 % cover 90 to 99 %, within the scale.
-
-    Five scorers: good, weak, blind, one that errs more on implicit texts, one whose judge finds few implicit.
-    """
+    """Of 1,000 new texts after each of 40 calibrations intervals of 95 % cover 90 to 99 %, within the scale."""
     rng = np.random.default_rng(5)
     shares, widths = [], []
     for _ in range(40):

@@ -22,15 +22,7 @@ def value(frame: pl.DataFrame, metric: str) -> float:
 
 
 def frame(articles: list[str | None], target: list[float], score: list[float]) -> pl.DataFrame:
-    """Rows as a report takes them."""
     return pl.DataFrame({"article_id": articles, "target": target, "score": score}, strict=False)
-
-
-def test_pairs_by_hand() -> None:
-    """Of a: 1 < 3 right, 1 < 2 tied, 2 < 3 right: 2.5 of 3; of b: equal grades, no pair; of c: 0 of 1."""
-    target, score = np.array([1.0, 3, 2, 4, 4, 1, 5]), np.array([0.1, 0.9, 0.1, 0.2, 0.8, 0.7, 0.3])
-    right, total = count_pairs(np.array([0, 0, 0, 1, 1, 2, 2]), target, score)
-    assert (right.tolist(), total.tolist()) == ([2.5, 0, 0], [3, 0, 1])
 
 
 def test_only_comments_of_one_length_are_paired_where_lengths_are_given() -> None:

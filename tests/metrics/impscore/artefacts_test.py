@@ -20,15 +20,7 @@ def pairs(implicit: str, explicit: str, source: str = "forum") -> pl.DataFrame:
 
 
 def accuracies(frame: pl.DataFrame, subset: str = "all") -> dict[str, float]:
-    """Accuracy of each baseline on a subset."""
     return dict(frame.filter(pl.col("subset") == subset).select("baseline", "accuracy").iter_rows())
-
-
-def test_length_gives_pairs_away() -> None:
-    """Where the implicit sentence is the longer one in every pair, length alone finds it; the source never can."""
-    actual = accuracies(audit(pairs("{} which nobody who was there will soon forget", "{} ends")))
-    assert actual["length"] == 1.0
-    assert actual["source"] == 0.5
 
 
 def test_punctuation_gives_pairs_away_and_length_does_not() -> None:
@@ -104,16 +96,7 @@ def groups(sentence: str, count: int = 12) -> pl.DataFrame:
 
 
 def taus(frame: pl.DataFrame) -> dict[str, float]:
-    """Kendall tau of each baseline."""
     return dict(frame.select("baseline", "kendall_tau").iter_rows())
-
-
-def test_groups_that_grow_with_the_level() -> None:
-    """Where implicit sentences are longer, the plain number of characters already ranks every group right."""
-    actual = taus(audit_groups(groups("{t} is {n}late")))
-    assert actual["longer"] == 1.0
-    assert actual["length"] == 1.0
-    assert actual["punctuation"] == 0.0
 
 
 def test_groups_that_shrink_with_the_level() -> None:

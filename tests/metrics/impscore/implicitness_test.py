@@ -1,16 +1,9 @@
 """The two accuracies of section 5.1 and the length baseline."""
 
-import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from pipeline.metrics.impscore.implicitness import QUANTILES, compute_quantiles, tabulate_figure_3
-
-SCORES = arrays(np.float64, 12, elements=st.floats(0, 2, width=32))
-
 
 TRIPLES = pl.DataFrame(
     {"i1": [1.0, 1.5, 0.5, 0.5], "i2": [0.5, 1.5, 0.7, 0.1], "i3": [0.0, 1.0, 0.5, 0.3],
@@ -19,7 +12,7 @@ TRIPLES = pl.DataFrame(
 
 
 def test_figure_3_by_hand() -> None:
-    """Of eight pairs five are right, of four triples two; means are over all explicit sentences."""
+    """Of eight pairs five are right, of four triples two; means are over all explicit sentences (IMP-25 to IMP-27)."""
     actual = tabulate_figure_3(TRIPLES)
     assert dict(actual.select("metric", "value").iter_rows()) == pytest.approx(
         {
@@ -44,23 +37,8 @@ def test_figure_3_by_split() -> None:
         assert split_rows["pair_count"].to_list() == [2] * 6
 
 
-@given(SCORES, SCORES, SCORES)
-def test_figure_3_counts_all_pairs(i1: np.ndarray, i2: np.ndarray, i3: np.ndarray) -> None:
-    """Its accuracies are over all positive and negative pairs together; a tie is wrong (IMP-25, IMP-26)."""
-    rows = pl.DataFrame({"i1": i1, "i2": i2, "i3": i3, "near": i2, "far": i3})
-    values = dict(tabulate_figure_3(rows).select("metric", "value").iter_rows())
-    assert values["implicitness_accuracy"] == pytest.approx(np.mean(np.r_[i1 > i2, i1 > i3]))
-    assert values["pragmatics_accuracy"] == pytest.approx(np.mean(i2 < i3))
-
-
 def test_quantiles_by_hand() -> None:
     """Quantiles are interpolated between values: of 0 to 10 they are ten times their share (IMP-28)."""
     assert compute_quantiles(pl.Series([10.0, *range(10)])) == pytest.approx([10 * q for q in QUANTILES])
     assert compute_quantiles(pl.Series([0.0, 1.0]), (0.25,)) == [0.25]
     assert compute_quantiles(pl.Series([0.7]), (0, 0.5, 1)) == [0.7] * 3
-
-
-@given(SCORES)
-def test_quantiles_equal_numpy(values: np.ndarray) -> None:
-    """They are numpy's, lowest and highest value included."""
-    assert compute_quantiles(pl.Series(values)) == pytest.approx(np.quantile(values, QUANTILES).tolist(), abs=1e-6)

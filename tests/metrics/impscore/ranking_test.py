@@ -8,14 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from pipeline.metrics.impscore.ranking import (
-    agreement_matrix,
-    average_correlations,
-    count_concordant,
-    kendall_tau,
-    kendall_w,
-    spearman_rho,
-)
+from pipeline.metrics.impscore import ranking
+from pipeline.metrics.impscore.ranking import count_concordant, kendall_tau, kendall_w, spearman_rho
 
 # ImpScore, table 10: the scores of ten topics' four sentences, most explicit first
 TABLE_10 = [
@@ -27,23 +21,14 @@ GOLD = (1, 2, 3, 4)
 scores_of_five = st.lists(st.floats(-9, 9).map(lambda x: round(x, 3)), min_size=5, max_size=5, unique=True)
 
 
-def test_table_5_follows_from_table_10() -> None:
-    """The paper's tau and rho for ImpScore follow from its table 10 (errata E5, IMP-32)."""
-    for half, tau, rho in ((TABLE_10[:5], 0.733, 0.80), (TABLE_10[5:], 0.800, 0.88)):
-        assert np.mean([kendall_tau(GOLD, row) for row in half]) == pytest.approx(tau, abs=5e-4)
-        assert np.mean([spearman_rho(GOLD, row) for row in half]) == pytest.approx(rho, abs=5e-3)
-
-
-def test_observation_1_holds_only_for_the_ends() -> None:
-    """In every topic the most explicit scores below the most implicit; they are not always lowest and highest (E6)."""
-    assert all(row[0] < row[3] for row in TABLE_10)
-    assert sum(row[0] == min(row) for row in TABLE_10) == 8
-    assert sum(row[3] == max(row) for row in TABLE_10) == 8
-
-
 def test_mean_scores_rise_with_the_level() -> None:
-    """Over the ten topics of table 10 the mean score rises from level to level (IMP-36, errata E5)."""
+    """Over the ten topics of table 10 the mean score rises from level to level (IMP-36, errata E5).
+
+    In every topic the most explicit scores below the most implicit; they are not always lowest and highest (E6).
+    """
     assert np.mean(TABLE_10, axis=0) == pytest.approx([0.693, 0.844, 1.062, 1.368], abs=5e-4)
+    assert all(row[0] < row[3] for row in TABLE_10)
+    assert sum(row[0] == min(row) for row in TABLE_10) == sum(row[3] == max(row) for row in TABLE_10) == 8
 
 
 def test_a_tie_counts_for_nothing() -> None:
@@ -80,9 +65,11 @@ def test_w_by_hand() -> None:
 
 @pytest.mark.parametrize(("gold", "scores"), [((1,), (1,)), ((1, 2), (1, 2, 3)), ((), ())])
 def test_too_few_or_unequal_is_an_error(gold: tuple[int, ...], scores: tuple[int, ...]) -> None:
-    """Fewer than two items, or unequal lengths, have no rank correlation."""
+    """Fewer than two items, or unequal lengths, have no rank correlation; an unknown measure is refused."""
     with pytest.raises(ValueError, match="equally long"):
         kendall_tau(gold, scores)
+    with pytest.raises(ValueError, match="kendall or spearman"):
+        ranking.agreement_matrix(np.zeros((2, 1, 3)), "pearson")
 
 
 def test_mean_correlations_reproduce_table_5() -> None:
@@ -92,9 +79,9 @@ def test_mean_correlations_reproduce_table_5() -> None:
             [(f"G{g}", level, value) for g, row in enumerate(half) for level, value in enumerate(row, 1)],
             schema=["group", "level", "value"], orient="row",
         )  # fmt: skip
-        actual = average_correlations(rows)
+        actual = ranking.average_correlations(rows)
         assert (actual.kendall_tau, actual.spearman_rho, actual.group_count) == pytest.approx((tau, rho, 5), abs=1e-6)
-        assert average_correlations(rows.sample(fraction=1, shuffle=True, seed=3)) == actual
+        assert ranking.average_correlations(rows.sample(fraction=1, shuffle=True, seed=3)) == actual
 
 
 def test_mean_correlations_stay_within_groups() -> None:
@@ -102,9 +89,9 @@ def test_mean_correlations_stay_within_groups() -> None:
     rows = pl.DataFrame(
         {"group": ["a", "a", "b", "b", "b"], "level": [1, 2, 1, 2, 3], "value": [100.0, 200.0, 3.0, 2.0, 1.0]}
     )
-    assert average_correlations(rows) == (0.0, 0.0, 2)  # +1 and -1
-    assert average_correlations(rows.filter(pl.col("group") == "a")) == (1.0, 1.0, 1)
-    assert average_correlations(rows.clear()) == (0.0, 0.0, 0)
+    assert ranking.average_correlations(rows) == (0.0, 0.0, 2)  # +1 and -1
+    assert ranking.average_correlations(rows.filter(pl.col("group") == "a")) == (1.0, 1.0, 1)
+    assert ranking.average_correlations(rows.clear()) == (0.0, 0.0, 0)
 
 
 def test_agreement_by_hand() -> None:
@@ -113,22 +100,5 @@ def test_agreement_by_hand() -> None:
     # tau of (1,2,3) with (1,3,2) is (2-1)/3 and rho 1/2; of (1,3,2) with (3,2,1) they are -1/3 and -1/2
     tau = [[1, 2 / 3, 0], [2 / 3, 1, 1 / 3], [0, 1 / 3, 1]]
     rho = [[1, 3 / 4, 0], [3 / 4, 1, 1 / 4], [0, 1 / 4, 1]]
-    assert agreement_matrix(ratings) == pytest.approx(np.array(tau))
-    assert agreement_matrix(ratings, "spearman") == pytest.approx(np.array(rho))
-
-
-@given(arrays(np.float64, (3, 2, 4), elements=st.integers(0, 9).map(float)))
-def test_agreement_is_symmetric_and_bounded(ratings: np.ndarray) -> None:
-    """Whoever comes first, two raters agree alike, within [-1, 1]; only who has ties disagrees with himself."""
-    for measure in ("kendall", "spearman"):
-        actual = agreement_matrix(ratings, measure)
-        assert np.array_equal(actual, actual.T)
-        assert (np.abs(actual) <= 1 + 1e-12).all()
-    has_ties = [any(len(set(group)) < 4 for group in rater) for rater in ratings.tolist()]
-    assert (np.diag(agreement_matrix(ratings)) < 1 - 1e-9).tolist() == has_ties
-
-
-def test_agreement_by_an_unknown_measure() -> None:
-    """A measure that is neither is an error, not the other one."""
-    with pytest.raises(ValueError, match="kendall or spearman"):
-        agreement_matrix(np.zeros((2, 1, 3)), "pearson")
+    assert ranking.agreement_matrix(ratings) == pytest.approx(np.array(tau))
+    assert ranking.agreement_matrix(ratings, "spearman") == pytest.approx(np.array(rho))

@@ -44,16 +44,15 @@ def test_an_item_that_always_wins_stays_finite() -> None:
     assert result.values[0] > result.values[1] > result.values[2]
 
 
-@pytest.mark.parametrize(("sd", "bias", "tie"), [(1.5, 0.0, 0.0), (1.5, 0.5, 0.5)])
-def test_intervals_cover_the_truth(sd: float, bias: float, tie: float) -> None:
+def test_intervals_cover_the_truth() -> None:
     """Over 10 judges of 40 texts at 10 comparisons each, intervals of 95 % cover 89 to 98 % of the true values.
 
     The order of texts whose intervals do not overlap is right, and the bias is within 3 of its errors.
     """
     covered, taus, wrong, apart = [], [], 0, 0
     for seed in range(10):
-        truth = draw_truth(40, sd, seed)
-        comparisons = compare_adaptively(40, make_judge(truth, seed + 100, bias, tie), seed)
+        truth = draw_truth(40, 1.5, seed)
+        comparisons = compare_adaptively(40, make_judge(truth, seed + 100, bias=0.5, tie=0.5), seed)
         assert len(comparisons.first) == 400
         result = bradley_terry.estimate(comparisons, 40)
         half = bradley_terry.Z * result.errors
@@ -63,7 +62,7 @@ def test_intervals_cover_the_truth(sd: float, bias: float, tie: float) -> None:
         apart += is_apart.sum()
         wrong += (is_apart & (truth[:, None] < truth[None])).sum()
         assert result.p_equal < 1e-6
-        assert abs(result.bias - bias) < 3 * result.bias_error
+        assert abs(result.bias - 0.5) < 3 * result.bias_error
     assert 0.89 <= np.mean(covered) <= 0.98
     assert np.mean(taus) > 0.7
     assert wrong < 0.005 * apart

@@ -12,7 +12,6 @@ TRUTH = draw_truth(60, 1.5, 3)
 
 
 def make_coin() -> Compare:
-    """Make a judge who guesses."""
     rng = np.random.default_rng(5)
     return lambda *_: int(rng.choice([1, -1]))
 

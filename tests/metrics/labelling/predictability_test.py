@@ -33,14 +33,10 @@ def test_rare_classes_are_left_out_and_counted() -> None:
 
 @pytest.mark.parametrize("labels", [["1"] * 30, ["1"] * 26 + ["0"] * 4, [str(i) for i in range(30)]])
 def test_fewer_than_two_classes(labels: list[str]) -> None:
-    """Nothing can be told apart: no F1."""
+    """Nothing can be told apart: no F1; texts without words are refused."""
     actual = svm_f1(TOKENS, labels)
     assert actual[:2] == (None, None)
     assert actual.row_count + actual.left_out_count == 30
-
-
-def test_texts_without_words_are_refused() -> None:
-    """Nothing can be learnt from texts without words."""
     with pytest.raises(BadInput, match="found none in 30 texts"):
         svm_f1([[]] * 30, LABELS)
 

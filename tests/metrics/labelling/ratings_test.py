@@ -29,7 +29,6 @@ def draw_values(seed: int) -> tuple[Level, np.ndarray]:
 
 
 def build_frame(numbers: np.ndarray) -> pl.DataFrame:
-    """Build a row a label."""
     rows = [(str(task), f"r{rater}", "f", str(v)) for (task, rater), v in np.ndenumerate(numbers) if np.isfinite(v)]
     return pl.DataFrame(rows, ["task_id", "rater_id", "field", "value"], orient="row")
 
@@ -68,7 +67,7 @@ def expect_cohen(numbers: np.ndarray) -> float:
 def test_random_files_equal_other_implementations() -> None:
     """Raw agreement is its definition's, alpha krippendorff's, and Cohen, of some files, scikit-learn's."""
     defined_count = 0
-    for seed in range(150):
+    for seed in range(60):
         level, numbers = draw_values(seed)
         if not (frame := build_frame(numbers)).height:
             continue
@@ -80,13 +79,13 @@ def test_random_files_equal_other_implementations() -> None:
             defined_count += math.isfinite(expected)
         has_null = None in [row[name] for name in ("agreement", "fleiss", "cohen", "krippendorff")]
         assert row["note"] or not has_null, seed
-    assert defined_count > 280
+    assert defined_count > 110
 
 
 def test_fleiss_equals_statsmodels() -> None:
     """Fleiss is over the tasks with the most frequent number of labels, whoever gave them."""
     reference = pytest.importorskip("statsmodels.stats.inter_rater", reason="statsmodels is not installed: make setup")
-    for seed in range(80):
+    for seed in range(40):
         level, numbers = draw_values(seed)
         table = count_values(numbers)
         if table.sum(axis=1).max(initial=0) < 2 or (table.sum(axis=0) > 0).sum() < 2:

@@ -12,23 +12,17 @@ class Numbered(Drawn):
     """A model whose surprisals and vectors are the words."""
 
     def surprisals(self, sentences: list[list[str]]) -> list[np.ndarray]:
-        """-log p of a word is its number."""
         return [np.array([float(word) for word in words]) for words in sentences]
 
     def sentence_vectors(self, sentences: list[list[str]]) -> torch.Tensor:
-        """The words themselves."""
         return torch.tensor([[float(word) for word in words] for words in sentences])
 
 
 def test_perplexity_is_given_as_printed_and_exponentiated() -> None:
-    """Mean of -log p (section 2.1), and its exponential, which table 10 seems to show (NDD-01)."""
+    """Mean of -log p (section 2.1), and its exponential (table 10; NDD-01); a worse second sentence is a rise."""
     rows = comparisons.perplexity(Numbered(), [["1", "3"], []])
     assert rows["log_perplexity"].to_list() == [2, None]
     assert rows["perplexity"].to_list() == [pytest.approx(np.exp(2)), None]
-
-
-def test_perplexity_change_is_of_the_second_sentence_against_the_first() -> None:
-    """It is above 0 where the second is worse."""
     assert comparisons.perplexity_change(Numbered(), [["1", "3"]], [["3"]]).tolist() == [1]
 
 

@@ -7,7 +7,6 @@ from sklearn.metrics import cohen_kappa_score
 
 from pipeline.label.compression import FIELDS, GRADED
 from pipeline.metrics.ndd.integrity import AGREEMENT, measure_agreement, summarize
-from pipeline.papers.ndd import TABLE_13
 
 
 def rows(*gradings: tuple[str, str, str, list[int]], field: str = "syntax") -> pl.DataFrame:
@@ -77,11 +76,3 @@ def test_nothing_to_measure() -> None:
     assert measure_agreement(empty, draws=10)["value"].null_count() == 6
     with pytest.raises(ValueError, match="draws should be at least 1"):
         summarize(GRADES, draws=0)
-
-
-def test_the_papers_table() -> None:
-    """Without the constraint NDD has the best of both grades, and the constraint helps each system (table 13)."""
-    for field in (0, 1):
-        for name in ("PPL Deleter", "S_C", "BERTScore", "NDD", "Fast NDD"):
-            assert TABLE_13[f"{name}+SC"][field] > TABLE_13[name][field]
-            assert TABLE_13[name][field] <= TABLE_13["NDD"][field]

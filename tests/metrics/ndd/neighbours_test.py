@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.metrics.ndd.neighbours import align, measure_gaps
-from tests.support.oracles.subsequence import measure_longest
+from tests.support.oracles.overlap_cases import measure_longest
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=9)
 
@@ -38,17 +38,6 @@ def test_distance_counts_the_words_to_the_nearest_other_word_in_either_sentence(
     first, second = ["a", "b", "c", "d", "e", "f"], ["a", "b", "x", "c", "d", "f"]  # e is gone, x is new
     assert measure_gaps(align(first, second), (6, 6)).tolist() == [1, 0, 0, 0, 0]
     assert measure_gaps(align(first, first), (6, 6)).tolist() == [0] * 6
-
-
-@given(st.integers(2, 9).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1), st.integers(1, n))))
-def test_distance_to_a_dropped_span_is_that_to_its_nearer_end(case: tuple[int, int, int]) -> None:
-    """What the pair of a sentence and its compression gives is min(|k - i|, |k - j|) - 1 of appendix C."""
-    length, start, size = case
-    words = [str(i) for i in range(length)]
-    end = min(start + size, length)
-    places = align(words, words[:start] + words[end:])
-    expected = [min(abs(k - start), abs(k - (end - 1))) - 1 for k in places[:, 0]]
-    assert measure_gaps(places, (length, length - (end - start))).tolist() == expected
 
 
 @given(WORDS, WORDS)

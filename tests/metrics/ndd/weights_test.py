@@ -24,23 +24,10 @@ def test_balanced_weights_have_one_total_wherever_the_span_is() -> None:
 
 
 def test_totals_of_the_other_weights_are_those_of_the_errata() -> None:
-    """E17: plain 6.51 to 8.19; released code 10.67 to 11.68."""
+    """E17: plain 6.51 to 8.19; released code 10.67 to 11.68; as printed they vary by 25 to 29 % of the least."""
     assert (min(totals("exponential")), max(totals("exponential"))) == pytest.approx((6.51, 8.19), abs=5e-3)
     assert (min(totals("released")), max(totals("released"))) == pytest.approx((10.67, 11.68), abs=5e-3)
-
-
-def test_printed_weights_do_not_have_the_total_that_is_claimed() -> None:
-    """E17: as printed they vary by 25 to 29 % of the least."""
-    actual = totals("printed")
-    assert 0.2 < max(actual) / min(actual) - 1 < 0.3
-
-
-@given(SPANS, SHARES)
-def test_balanced_total_depends_on_the_number_of_neighbours_alone(span: tuple[int, int, int], mu: float) -> None:
-    """It is 2 Σ μ^d of d from 0 to n - 1."""
-    length, start, end = span
-    expected = 2 * sum(mu**d for d in range(length - (end - start)))
-    assert weights.balanced(length, start, end, mu).sum() == pytest.approx(expected)
+    assert 0.2 < max(totals("printed")) / min(totals("printed")) - 1 < 0.3
 
 
 @given(SPANS, SHARES)

@@ -18,7 +18,7 @@ SMOOTHINGS = ["none", "floor", "add_k", "exp"]
 logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it advises effective_order with every sentence
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(seeds, st.sampled_from(SMOOTHINGS), st.booleans(), st.integers(1, 5))
 def test_with_weights_of_one_it_is_sacrebleu(seed: int, smoothing: str, is_effective: bool, order: int) -> None:
     """Sentences and corpora score as in sacrebleu 2.6.0 within 1e-12, 100 segments at a time (AAC-11, AAC-19)."""
@@ -116,48 +116,3 @@ def test_delta_is_the_plain_one(seed: int) -> None:
             }
             assert statistics[n - 1] == pytest.approx(sum(max(values) for values in worth.values() if values))
             assert statistics[n + 2] == pytest.approx(sum(grams.values()) * max(weights))
-
-
-@settings(max_examples=50)
-@given(seeds)
-def test_references_are_a_set(seed: int) -> None:
-    """One of weight 0 changes no match, and one more never lowers a precision (AAC-11)."""
-    case, more, order = draw_case(seed, 40), draw_case(seed + 1, 40), 3
-    metric = bleu(order)
-    before = metric.stats(read_case(case))
-
-    def add(weights: list[list[float]]) -> np.ndarray:
-        references = [a + b for a, b in zip(case.references, more.references, strict=True)]
-        all_weights = [a + b for a, b in zip(case.weights, weights, strict=True)]
-        return metric.stats(read_case(case._replace(references=references, weights=all_weights)))
-
-    after = add(more.weights)
-    assert (after[:, :order] >= before[:, :order] - 1e-12).all()
-    assert (after[:, order:-1] == before[:, order:-1]).all()
-    np.testing.assert_allclose(add(more.weigh(0).weights)[:, :-1], before[:, :-1], atol=1e-12)
-
-
-@settings(max_examples=50)
-@given(seeds, st.sampled_from(SMOOTHINGS))
-def test_ends_of_the_scale(seed: int, smoothing: str) -> None:
-    """With all weights 0 everything is 0; a candidate that is a reference of weight 1 has 1; nothing leaves [0, 1]."""
-    case, metric = draw_case(seed, 40, shortest=2), bleu(2, smoothing)
-    assert not metric.score(metric.stats(read_case(case.weigh(0)))).any()
-    copies = case.weigh(1)._replace(candidates=[texts[0] for texts in case.references])
-    np.testing.assert_allclose(metric.score(metric.stats(read_case(copies))), 1)
-    scores = metric.score(metric.stats(read_case(case)))
-    assert ((scores >= 0) & (scores <= 1 + 1e-12)).all()
-
-
-def test_signatures() -> None:
-    """Every option is in the signature, so two readings never share one; so is the default value of smoothing."""
-    metrics = [bleu(order) for order in (1, 2)]
-    metrics += [bleu(smoothing=smoothing) for smoothing in SMOOTHINGS] + [bleu(smoothing="floor", smooth_value=0.2)]
-    metrics += [bleu(length="shortest"), bleu(counts_zero_weight_lengths=False), bleu(effective_order=True)]
-    assert len({metric.signature for metric in metrics}) == len(metrics)
-    assert metrics[0].signature.startswith(
-        "counts_zero_weight_lengths:yes|effective_order:no|length:closest|order:1|smoothing:none|undertone:"
-    )
-    assert "smoothing:floor[0.1]" in bleu(smoothing="floor").signature
-    assert [metric.name for metric in (bleu(), delta_bleu())] == ["BLEU-4", "DeltaBLEU-4"]
-    assert (bleu().lowest, delta_bleu().lowest) == (0, -1)

@@ -41,10 +41,10 @@ class Identity:
         return []
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(seeds)
 def test_with_all_weights_one_it_is_nltks(seed: int) -> None:
-    """100 examples of 100 segments: nltk's METEOR without stems and synonyms, to 1e-12 (AAC-19)."""
+    """40 examples of 100 segments: nltk's METEOR without stems and synonyms, to 1e-12 (AAC-19)."""
     case, plain = draw_case(seed, kinds=7), Identity()
     expected = [
         meteor_score.meteor_score(references, candidate, stemmer=plain, wordnet=plain)

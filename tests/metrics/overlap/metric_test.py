@@ -17,6 +17,7 @@ from tests.support.oracles.overlap_cases import draw_case, read_case, score_case
 DOCUMENTS = count_documents(draw_case(0).references)
 METRICS = [
     bleu(2),
+    bleu(2, "floor"),
     bleu(4, effective_order=True),
     meteor(),
     meteor("1.5-other", alignment="fewest_chunks"),
@@ -34,7 +35,7 @@ METRICS = [
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.signature)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(seed=seeds)
 def test_properties(metric: Metric, seed: int) -> None:
     """Scores are within the scale, 0 for weights of 0, and no less with more weight.
@@ -91,3 +92,22 @@ def test_mean_and_signature() -> None:
     assert mean(np.array([[1.5, 3], [0, 0]])).tolist() == [0.5, 0]
     options = signature(b=True, a=0.1, d=None, c="x")
     assert options.rsplit("|", 1)[0] == "a:0.1|b:yes|c:x|d:none"
+
+
+@pytest.mark.parametrize(
+    ("metric", "beginning"),
+    [
+        (bleu(1), "counts_zero_weight_lengths:yes|effective_order:no|length:closest|order:1|smoothing:none|undertone:"),
+        (
+            bleu(1, "floor"),
+            "counts_zero_weight_lengths:yes|effective_order:no|length:closest|order:1|smoothing:floor[0.1]",
+        ),
+        (cider(DOCUMENTS), f"documents:100@{DOCUMENTS.digest()}|order:4|variant:plain|"),
+        (cider(DOCUMENTS, variant="d", sigma=5), f"documents:100@{DOCUMENTS.digest()}|order:4|sigma:5|variant:d|"),
+        (rouge_l(), "beta:1.2|reading:coco|"),
+        (rouge_l("union", 1.0), "beta:1|length:mean|reading:union|"),
+    ],
+)
+def test_signatures(metric: Metric, beginning: str) -> None:
+    """Every option that is read is in the signature, defaults too, and the documents of CIDEr."""
+    assert metric.signature.startswith(beginning)

@@ -4,10 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from pipeline.metrics.overlap.rouge import rouge_l
-from pipeline.metrics.overlap.segments import read_batches
 from tests.support.oracles.overlap_cases import draw_case, locate_plainly, score_case, seeds
-
-READINGS = [rouge_l("coco"), rouge_l("best"), rouge_l("union")]
 
 
 def f(precision: float, recall: float, beta: float = 1.2) -> float:
@@ -42,10 +39,10 @@ def test_it_is_the_plain_implementation(reading: str, seed: int) -> None:
     assert score_case(rouge_l(reading), *case) == pytest.approx(expected, abs=1e-12, rel=0)  # type: ignore[arg-type]
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(seeds)
 def test_best_is_rouge_score_s_with_all_weights_one(seed: int) -> None:
-    """100 examples of 100 segments: rouge-score 0.1.2's score_multi, to 1e-12 (AAC-19)."""
+    """40 examples of 100 segments: rouge-score 0.1.2's score_multi, to 1e-12 (AAC-19)."""
     scoring = pytest.importorskip("rouge_score.rouge_scorer", reason="rouge-score is not installed")
 
     class Blanks:
@@ -75,18 +72,3 @@ def test_weights_by_hand() -> None:
     assert score_case(rouge_l("union"), *segment)[0] == pytest.approx(f(1.25 / 4, 1.25 / 3.5))
     assert score_case(rouge_l("union", length="shortest"), *segment)[0] == pytest.approx(f(1.25 / 4, 1.25 / 2))
     assert score_case(rouge_l("union", length="longest"), *segment)[0] == pytest.approx(f(1.25 / 4, 1.25 / 5))
-
-
-def test_a_corpus_scores_the_mean_of_its_segments() -> None:
-    """Of sums of statistics comes the mean; what has no tokens scores 0 and counts."""
-    for metric in READINGS:
-        [batch] = read_batches([["a", "b"], [], ["a"], []], [[["a", "b"]], [["a"]], [[]], [[]]])
-        rows = metric.stats(batch)
-        assert metric.score(rows).tolist() == [1, 0, 0, 0]
-        assert metric.score(rows.sum(axis=0)) == 0.25
-
-
-def test_signatures() -> None:
-    """The signature has the length only where it is read."""
-    assert rouge_l().signature.startswith("beta:1.2|reading:coco|")
-    assert rouge_l("union", 1.0).signature.startswith("beta:1|length:mean|reading:union|")

@@ -8,28 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.metrics.overlap.segments import count_remaining, list_owners, list_starts, read_batches
+from pipeline.metrics.overlap.segments import read_batches
 from tests.support.oracles.overlap_cases import draw_case, seeds
-
-
-def test_a_batch_by_hand() -> None:
-    """Tokens are numbered as they come, candidates first; each text ends where the next one starts."""
-    (batch,) = read_batches([["天", "晴"], []], [[["晴"], ["天", "雨"]], [[]]], [[0.5, 1], [0]])
-    assert batch.types == ["天", "晴", "雨"]
-    assert batch.words.tolist() == [0, 1]
-    assert batch.ends.tolist() == [0, 2, 2]
-    assert batch.ref_words.tolist() == [1, 0, 2]
-    assert batch.ref_ends.tolist() == [0, 1, 3, 3]
-    assert batch.owner.tolist() == [0, 0, 1]
-    assert batch.weights.tolist() == [0.5, 1.0, 0.0]
-
-
-def test_places_by_hand() -> None:
-    """Of texts of two, no and three tokens: whose each token is, how many are left; where references start."""
-    ends = np.array([0, 2, 2, 5])
-    assert list_owners(ends).tolist() == [0, 0, 2, 2, 2]
-    assert count_remaining(ends).tolist() == [2, 1, 3, 2, 1]
-    assert list_starts(np.array([0, 0, 1, 2, 2, 2])).tolist() == [0, 2, 3]
 
 
 @given(seeds, st.integers(1, 12))
@@ -103,11 +83,3 @@ def test_what_cannot_be_read_names_its_row(
     """Streams of different lengths, text in place of tokens, no references, and weights that are none are errors."""
     with pytest.raises(BadInput, match=message):
         list(read_batches(candidates, references, weights))  # type: ignore[arg-type]
-
-
-def test_range() -> None:
-    """Weights below 0 are read where they are allowed."""
-    (batch,) = read_batches([["a"]], [[["a"]]], [[-1]], low=-1)
-    assert batch.weights.tolist() == [-1.0]
-    with pytest.raises(BadInput, match="between -1 and 1, found -2"):
-        list(read_batches([["a"]], [[["a"]]], [[-2]], low=-1))

@@ -5,11 +5,9 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.metrics.overlap.weights import PRESETS, normalise
+from pipeline.metrics.overlap.weights import normalise
 
 
 @pytest.mark.parametrize(
@@ -33,20 +31,6 @@ def test_defaults() -> None:
     assert normalise([5, 1]).tolist() == [1, 0.2]
     assert normalise([2, 4], "s/max").tolist() == [0.5, 1]
     assert normalise([], "s/max").tolist() == []
-
-
-@given(st.lists(st.tuples(st.floats(1, 5), st.integers(0, 3)), min_size=1), st.sampled_from(list(PRESETS)))
-def test_weights_keep_the_order_of_grades(rows: list[tuple[float, int]], preset: str) -> None:
-    """Weights are in [0, 1], and of one article the better comment weighs no less."""
-    grades, articles = zip(*rows, strict=True)
-    actual = normalise(grades, preset, articles)
-    assert ((actual >= 0) & (actual <= 1)).all()
-    for article in set(articles):
-        article_rows = [
-            (grade, weight) for (grade, other), weight in zip(rows, actual, strict=True) if other == article
-        ]
-        weights = [weight for _, weight in sorted(article_rows)]
-        assert weights == sorted(weights)
 
 
 @pytest.mark.parametrize("grade", [0.9, 5.1, math.nan, None, -math.inf])

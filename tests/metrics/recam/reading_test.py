@@ -10,7 +10,7 @@ from scipy import stats
 from pipeline import warehouse
 from pipeline.metrics.recam.reading import accuracy, bin_lengths, compare, compare_subtasks, measure_groups
 from pipeline.metrics.resample import wilson
-from pipeline.papers.recam import LEADERBOARDS, TABLES_6_7
+from pipeline.papers.recam import LEADERBOARDS
 from pipeline.tasks.recam import readers
 from tests.support.rows.filled import digest, filled
 
@@ -24,7 +24,6 @@ rights = st.lists(st.booleans(), min_size=1, max_size=60)
 
 
 def published() -> pl.DataFrame:
-    """Both tables as cells."""
     first, second = TABLES
     cells = [
         (team, trained_on, tested_on, value)
@@ -42,18 +41,6 @@ def test_all_29_published_drops_follow() -> None:
     drops = {(row["tested_on"], row["team"]): row["drop"] for row in actual.to_dicts()}
     for tested_on, rows in TABLES.items():
         assert tuple(round(drops[tested_on, team], 1) for team, *_ in rows) == DROPS[tested_on]
-
-
-@pytest.mark.parametrize("subtask", TABLES_6_7)
-def test_the_published_numbers_are_the_tables(subtask: str) -> None:
-    """The best at home and away and the range of the drops are those of the table; the GA Reader is 25.1 and 24.3."""
-    rows = np.array([row[1:] for row in TABLES[subtask]]) / 100
-    actual = TABLES_6_7[subtask]
-    assert actual[1:3] == pytest.approx(rows[:, :2].max(axis=0))
-    assert actual.drops == pytest.approx((min(DROPS[subtask]) / 100, max(DROPS[subtask]) / 100))
-    assert actual.gated == {"imperceptibility": 0.251, "nonspecificity": 0.243}[subtask]
-    (_, gated, _), *teams = LEADERBOARDS[subtask]
-    assert (gated / 100, len(teams)) == (actual.gated, {"imperceptibility": 23, "nonspecificity": 28}[subtask])
 
 
 def test_a_reader_is_ranked_among_the_submissions(tables: object) -> None:
@@ -81,14 +68,6 @@ def test_cross_by_hand() -> None:
     assert compare_subtasks(cells.clear()).is_empty()
 
 
-def test_articles_are_drawn_whole() -> None:
-    """Forty items an article that share their fate are ten answers: the interval is √40 times as wide."""
-    is_right = np.repeat([True, True, True, False, False, False, False, False, False, False], 40)
-    single, grouped = accuracy(is_right), accuracy(is_right, np.repeat([f"article {i}" for i in range(10)], 40))
-    assert (grouped.high - grouped.low) / (single.high - single.low) == pytest.approx(np.sqrt(40), rel=0.15)
-    assert grouped.value == single.value == 0.3
-
-
 @given(rights, st.integers(1, 5))
 def test_intervals_hold_the_value(is_right: list[bool], size: int) -> None:
     """The bounds lie in [0, 1] around the share, whatever the groups; a reader equals itself."""
@@ -108,7 +87,6 @@ def test_by_hand() -> None:
     low, high = wilson(np.array([1.0, 0.75]), np.array([2, 3]))
     assert actual["low"].to_list() == pytest.approx(low.tolist())
     assert actual["high"].to_list() == pytest.approx(high.tolist())
-    assert actual["high"].to_list() == pytest.approx(high.tolist())
     assert measure_groups(is_right, values, range(6))["low"][1] > actual["low"][1]
 
 
@@ -120,14 +98,6 @@ def test_parts_stand_in_order() -> None:
     assert measure_groups([True] * 4, bins, range(4))["group"].to_list() == ["0–120", "121–300", "301+"]
 
 
-def test_length_bins_by_hand() -> None:
-    """A bin holds its last length; a bin without a length is still one of the kinds."""
-    bins = bin_lengths(pl.Series("words", [0, 120, 121, 900]), [120, 300, 500])
-    assert bins.name == "words"
-    assert bins.to_list() == ["0–120", "0–120", "121–300", "501+"]
-    assert bins.dtype.categories.to_list() == ["0–120", "121–300", "301–500", "501+"]
-
-
 def test_paired_by_hand() -> None:
     """One reader mends 30 faults of another and adds 10: 0.1 of 200; McNemar's p is the binomial's of 10 in 40."""
     second = np.arange(200) < 100
@@ -135,11 +105,7 @@ def test_paired_by_hand() -> None:
     first[100:130], first[:10] = True, False
     actual = compare(first, second)
     assert (actual.difference, actual.n) == (pytest.approx(0.1), 200)
-    assert actual.low > 0.03
     assert actual.mcnemar == pytest.approx(stats.binomtest(10, 40).pvalue)
-    assert actual.p < 0.01
-    back = compare(second, first)
-    assert (back.difference, back.p) == pytest.approx((-0.1, actual.p), abs=0.005)
     grouped = compare(first, second, np.arange(200) // 20)  # what one mends is in two articles of ten
     assert grouped.p > actual.p
 

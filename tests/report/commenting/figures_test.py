@@ -34,7 +34,6 @@ def draw(name: str) -> str:
 
 
 def count_marks(svg: str, colour: str) -> int:
-    """Count the markers or bars of a colour."""
     return len(re.findall(rf"<use [^>]*fill: {colour}", svg))
 
 
@@ -82,10 +81,7 @@ def test_many_grades_are_drawn_in_bins() -> None:
 
 
 def test_plain_and_weighted_stand_beside_each_other() -> None:
-    """Metrics stand in the order of Table 4, people last; each but people has two marks a panel.
-
-    There is a tick for each number of Table 4 and one in the legend; of a metric that it has not there is none.
-    """
+    """Metrics stand in the order of Table 4, people last; each but people has two marks a panel."""
     svg, names, tick = draw("correlations"), [*METRICS.values(), "human grades"], r"<use [^>]*stroke-width: 1.8"
     assert [text for text in words(svg) if text in names] == [name for name in names if name in set(words(svg))]
     assert count_marks(svg, BLUE) == 2 * 6 * 2 + 1  # a tick of the paper by each, and one in the legend
@@ -159,16 +155,6 @@ def test_table_7_stands_beside_systems() -> None:
     assert [text for text in others if text in SYSTEMS] == [*SYSTEMS[1:], *SYSTEMS[1:]]
     no_paper = figures.draw_systems(SYSTEM_ROWS.with_columns(pl.col("system") + "_2"))
     assert "printed in the paper" not in words(no_paper)
-
-
-def test_names_are_the_papers() -> None:
-    """Known metrics and systems are called as in the paper, in its order; others come after them, people last."""
-    assert figures.name_metric("rouge_l", is_weighted=True) == "W-ROUGE-L"
-    assert figures.name_metric("ours") == "ours"
-    metrics = ["human", "zeta", "bleu_2", "bleu_1", "meteor"]
-    assert figures.list_metrics(metrics) == ["meteor", "bleu_1", "bleu_2", "zeta", "human"]
-    assert figures.list_systems(["copy", "Att_TC", "ir_t"]) == ["ir_t", "Att_TC", "copy"]
-    assert [figures.name_system(name) for name in ("ir_tc", "SEQ2SEQ", "copy")] == ["IR-TC", "Seq2seq", "copy"]
 
 
 def test_each_commenter_has_its_curves() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.report.commenting.metric_sections import EXAMPLES, LONG
-from pipeline.report.commenting.page import render
+from pipeline.report.commenting.page import PARTS, render
 from tests.report.commenting import rows as data
 from tests.support.pages import HOSTILE, check_sections, tables, texts
 
@@ -61,23 +61,16 @@ DATA: dict[str, Any] = {
     "systems": data.SYSTEM_ROWS, "examples": EXAMPLE_ROWS, "numbers": NUMBERS, "history": data.HISTORY,
     "errata": ERRATA, "signatures": [SIGNATURE],
 }  # fmt: skip
-TITLES = {
-    "statistics": "Corpus statistics", "categories": "Article categories", "grades": "Distribution of grades",
-    "kappa": "Rater agreement on grades", "correlations": "Correlation of metrics with human grades",
-    "scatter": "Metric scores and grades by comment", "sensitivity": "Sensitivity to the weights",
-    "systems": "Scores of the commenters", "examples": "Examples of metric disagreement",
-    "numbers": "Grade prediction", "history": "Training curves", "errata": "Claims of the paper",
-}  # fmt: skip
+
+TITLES = {name: part.title for name, part in PARTS.items()}
 
 
 def read_table(html: str, part: str) -> list[list[str]]:
-    """Read the table of a part."""
     return tables(html)[TITLES[part]]
 
 
 @pytest.fixture(scope="module")
 def html() -> str:
-    """Render the page of every part."""
     return render(DAY, **DATA)
 
 
@@ -203,17 +196,13 @@ def test_examples_are_those_furthest_apart(html: str) -> None:
 
 
 def test_history_and_errata(html: str) -> None:
-    """Each commenter has its best epoch; a claim holds or does not."""
+    """Each commenter has its best epoch; a claim holds or does not, or the numbers do not decide."""
     history = read_table(html, "history")
     assert [row[0] for row in history] == ["Seq2seq", "Att", "Att-TC", "cnn relevance"]
     assert history[0] == ["Seq2seq", "5", "3.200", "3.720", "3.720", "4"]
     assert [row[1::3] for row in read_table(html, "errata")] == [["table 4", "no"], ["–", "yes"]]
     assert "1 of 2 claims hold, 1 do not" in texts(html)
-
-
-def test_a_claim_that_the_numbers_do_not_decide() -> None:
-    """It neither holds nor fails."""
-    errata = DATA["errata"].with_columns(holds=pl.lit(None, pl.Boolean))
+    errata = ERRATA.with_columns(holds=pl.lit(None, pl.Boolean))
     assert {row[4] for row in read_table(render(DAY, errata=errata), "errata")} == {"undecided"}
 
 

@@ -35,7 +35,6 @@ def inputs(*rows: dict[str, Any], dropped: list[tuple[Any, ...]] | None = None, 
 
 
 def cells(page: str) -> list[tuple[str, str]]:
-    """Class and text of each cell of the grid."""
     grid = page[page.index('<table class="grid"') : page.index("</table>")]
     matches = re.findall(r'<td class="(\w+)"[^>]*>(.*?)</td>', grid)
     return [(name, re.sub("<[^>]*>", "", text)) for name, text in matches]

@@ -2,46 +2,20 @@
 
 import re
 from collections.abc import Callable
-from itertools import chain, product
+from itertools import chain
 
 import numpy as np
 import polars as pl
 import pytest
 
 from pipeline.metrics.impscore.detection import LABELS
-from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
+from pipeline.papers.impscore import TABLE_2
 from pipeline.report.figures import pick_look, wrap_name
 from pipeline.report.impscore import model_figures, study_figures
-from pipeline.report.impscore.study_rows import average_runs, pivot_metrics
+from pipeline.report.impscore.study_rows import average_runs
 from tests.report.impscore import samples
 from tests.report.impscore.samples import ABLATION, AUDIT, DATA_SETS, DETECTION, DIVERSITY, SENSITIVITY, frame, row
-from tests.support.pages import check_figure, elements, words
-
-FIGURES: list[tuple[Callable[[pl.DataFrame], str], pl.DataFrame]] = [
-    (study_figures.draw_ablation, ABLATION),
-    (study_figures.draw_sensitivity, SENSITIVITY),
-    (study_figures.draw_data_sets, DATA_SETS),
-    (study_figures.draw_diversity, DIVERSITY),
-    (study_figures.draw_detection, DETECTION),
-    (study_figures.draw_validation, samples.VALIDATION),
-    (study_figures.draw_calibration, samples.CALIBRATION),
-    (model_figures.draw_violins, samples.TRIPLES),
-    (model_figures.draw_audit, AUDIT.with_columns(model=pl.Series([0.95, 0.95, None, None]))),
-]
-
-
-@pytest.mark.parametrize(("draw", "rows"), FIGURES)
-def test_same_rows_same_bytes(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame) -> None:
-    """Rows in any order give the same bytes, twice over, and other values others."""
-    svg = check_figure(draw, rows)
-    (column,) = {"value", "i1", "accuracy"} & set(rows.columns)
-    assert draw(rows.with_columns(pl.col(column) / 2)) != svg
-
-
-@pytest.mark.parametrize(("draw", "rows"), FIGURES[:7])
-def test_other_studies_are_not_drawn(draw: Callable[[pl.DataFrame], str], rows: pl.DataFrame) -> None:
-    """Of the frame of all studies a figure takes its own."""
-    assert draw(pl.concat([studies for _, studies in FIGURES[:7]])) == draw(rows)
+from tests.support.pages import elements, words
 
 
 def test_over_runs_by_hand() -> None:
@@ -62,23 +36,6 @@ def test_settings_may_be_whole_numbers() -> None:
         row("sensitivity", "m", 0.7, run=1, gamma_implicitness=1.0, gamma_pragmatics=2.0, alpha=1.0),
     )
     assert average_runs(rows, "sensitivity").select("alpha", "value", "run_count").rows() == [(1.0, 0.6, 2)]
-
-
-def test_by_metric_has_a_row_a_subset() -> None:
-    """Metrics become columns beside the count."""
-    rows = pivot_metrics(DATA_SETS, "data_sets")
-    assert rows["subset"].to_list() == ["dghsd", "dghsd:implicit", "toxigen"]
-    assert rows["row_count"].to_list() == [22175, 3439, 2000]
-    assert rows.row(0, named=True)["q95"] == pytest.approx(1.2)
-
-
-def test_table_2_is_the_papers() -> None:
-    """All twelve variants, every cosine one above every Euclidean one, .946 to .953 against .924 to .929 (IMP-29)."""
-    assert set(TABLE_2) == {(*metrics, space) for metrics, space in product(METRICS, SPACES)}
-    for metric, least, greatest in (("cosine", 0.946, 0.953), ("euclidean", 0.924, 0.929)):
-        accuracies = [values[0] for variant, values in TABLE_2.items() if variant[0] == metric]
-        assert (min(accuracies), max(accuracies)) == (least, greatest)
-    assert TABLE_2["euclidean", "cosine", "third"] == (0.929, 0.974)
 
 
 def test_ablation_says_both_accuracies_and_the_papers() -> None:
@@ -114,8 +71,6 @@ def test_sensitivity_names_the_best_of_each_panel() -> None:
 
 SENSITIVITY_PARTS = {
     "one setting, one run": SENSITIVITY.head(1),
-    "one α": SENSITIVITY.filter(pl.col("setting").str.contains('"alpha": 0.5')),
-    "one γ2": SENSITIVITY.filter(pl.col("setting").str.contains('"gamma_pragmatics": 0.5')),
     "a grid with holes": SENSITIVITY.head(40),
     "nothing differs": SENSITIVITY.with_columns(value=pl.lit(0.9)),
 }
@@ -141,17 +96,13 @@ def test_the_surface_meets_what_was_measured() -> None:
 
 
 def test_data_sets_are_sorted_and_implicit_parts_stand_beside() -> None:
-    """The most implicit comes first, each with its n, the implicit part's under its own data set."""
+    """The most implicit, or most diverse, comes first, each with its n, the implicit part's under its own data set."""
     texts = words(study_figures.draw_data_sets(DATA_SETS))
     assert [text for text in texts if text in ("toxigen", "dghsd")] == ["dghsd", "toxigen"]
     assert [text for text in texts if text.startswith("n = ")] == ["n = 22,175", "n = 3,439", "n = 2,000"]
     alone = words(study_figures.draw_data_sets(DATA_SETS.filter(pl.col("subset") == "dghsd:implicit")))
     assert "dghsd" in alone
     assert "n = 3,439" in alone
-
-
-def test_diversity_is_sorted() -> None:
-    """The most diverse comes first."""
     texts = words(study_figures.draw_diversity(DIVERSITY))
     assert [text for text in texts if text in ("toxigen", "davidson")] == ["toxigen", "davidson"]
 
@@ -225,18 +176,10 @@ def test_matrix_says_every_number(count: int) -> None:
 HOSTILE = ["--><script>alert(1)</script>", "$\\frac{$", "_hidden", "微博评论", "a" * 300, "x_" * 80]
 
 
-def draw_spreads(draw: Callable[[pl.DataFrame], str], study: str) -> str:
-    """A figure of data sets with hostile names."""
-    return draw(frame(*chain.from_iterable(samples.spread(study, name, 0.6) for name in HOSTILE)))
-
-
 FIGURES_OF_NAMES: dict[str, Callable[[], str]] = {
-    "data_sets": lambda: draw_spreads(study_figures.draw_data_sets, "data_sets"),
-    "diversity": lambda: draw_spreads(study_figures.draw_diversity, "diversity"),
     "detection": lambda: study_figures.draw_detection(
         frame(*(row("detection", "accuracy", 0.5, LABELS[0], by=n, low=0.4, high=0.6) for n in HOSTILE))
     ),
-    "audit": lambda: model_figures.draw_audit(pl.concat(AUDIT[:1].with_columns(subset=pl.lit(n)) for n in HOSTILE)),
     "matrix": lambda: model_figures.draw_matrix(HOSTILE, np.eye(len(HOSTILE)), HOSTILE[1]),
     "spaces": lambda: model_figures.draw_spaces([np.eye(len(HOSTILE), 2)], HOSTILE, HOSTILE[:1], [0.1]),
 }

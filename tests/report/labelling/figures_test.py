@@ -6,60 +6,18 @@ from functools import partial
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from pipeline.label.schema import FIELDS, NO, YES
+from pipeline.label.schema import NO, YES
 from pipeline.metrics.labelling import label_analysis
 from pipeline.papers.csd import TABLE_2
 from pipeline.report.labelling import figures
 from pipeline.report.labelling.figures import KAPPAS, PAPER, TAES, build_matrix
-from tests.report.labelling.rows import AGREEMENT, CORRELATIONS, NAMES, OVERLAPS, PREDICTABILITY, RATIOS, STUDY
-from tests.support.pages import check_figure, check_print, stars, words
+from tests.report.labelling.rows import AGREEMENT, NAMES, OVERLAPS, PREDICTABILITY, RATIOS, STUDY
+from tests.support.pages import check_print, stars, words
 
 draw_kappas, draw_taes = (partial(figures.draw_agreement, measures=measures) for measures in (KAPPAS, TAES))
 STEPS = pl.DataFrame({"step": ["select", "release"], "read_count": [5000, 400], "kept_count": [400, 366]})
-ORDERED = [
-    pytest.param(draw, frame)
-    for draw, frame in (
-        (draw_kappas, AGREEMENT),
-        (draw_taes, AGREEMENT),
-        (figures.draw_predictability, PREDICTABILITY),
-        (figures.draw_ratios, RATIOS),
-        (figures.draw_overlaps, OVERLAPS),
-        (figures.draw_correlations, CORRELATIONS),
-        (figures.draw_study, STUDY),
-    )
-]
 Draw = Callable[[pl.DataFrame], str]
-
-
-@pytest.mark.parametrize(("draw", "rows"), ORDERED)
-def test_a_figure_is_of_its_rows(draw: Draw, rows: pl.DataFrame) -> None:
-    """Rows in any order give the same bytes, and letters can be read in print; what is null is left out.
-
-    Where no measure is defined the figure has its names and says neither nan nor None for a number.
-    """
-    check_figure(draw, rows)
-    keys = ("positive_rate", "accuracy", "tae_min")
-    measures = [name for name, dtype in rows.schema.items() if dtype == pl.Float64 and name not in keys]
-    texts = words(draw(rows.with_columns(pl.lit(None, pl.Float64).alias(name) for name in measures)))
-    assert "nan" not in " ".join(texts)
-    assert ("2 classes" if rows.columns[0] == "classes" else "subtext") in texts
-
-
-@settings(max_examples=4)
-@given(st.sets(st.sampled_from(list(FIELDS)), min_size=1), st.booleans())
-def test_any_fields_draw(fields: set[str], is_empty: bool) -> None:
-    """Whichever fields a project has, with labels or none yet, figures are drawn without a warning."""
-    wide = pl.DataFrame({name: [FIELDS[name].values[0], FIELDS[name].values[-1]] for name in fields})
-    wide = wide.clear() if is_empty else wide
-    for draw, measure in (
-        (figures.draw_ratios, label_analysis.class_ratios),
-        (figures.draw_overlaps, label_analysis.overlaps),
-        (figures.draw_correlations, label_analysis.correlations),
-    ):
-        assert draw(measure(wide)).startswith("<svg")
 
 
 def test_funnel_shows_what_remains() -> None:
@@ -87,10 +45,6 @@ def test_agreement_names_measures_and_the_line(draw: Draw, measures: dict[str, s
     assert texts.count("n = 8") == 6
     # a star for each field that table 2 has, and one in the legend: it leaves emotion out
     assert stars(draw(AGREEMENT)) == len(set(NAMES) & set(TABLE_2)) + 1 == 6
-
-
-def test_predictability_has_the_papers_numbers() -> None:
-    """There is a star for each field that table 2 has: not for emotion, which it leaves out."""
     assert stars(figures.draw_predictability(PREDICTABILITY)) == 3
 
 

@@ -56,13 +56,11 @@ class Guidelines:
 
 @pytest.fixture(scope="module", params=LANGS)
 def lang(request: pytest.FixtureRequest) -> str:
-    """Each language."""
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
 def page(lang: str) -> Guidelines:
-    """The page of the language, read."""
     return Guidelines(lang)
 
 

@@ -117,14 +117,10 @@ def test_matrix_says_what_is_lost() -> None:
 
 
 def test_breakdown_is_in_the_order_of_lengths() -> None:
-    """Bins stand in the order of their lengths, what is not known last, each with its number of items."""
+    """Bins stand in the order of their lengths, what is not known last, subtasks in the paper's, others after them."""
     texts = words(whole("draw_breakdown"))
     names = ["NOUN", "VERB", "not known", "0–120", "121–250", "1001+"]
     assert [name for name in texts if name in names] == names
     assert texts.count("n = 60") == BREAKDOWN.height
     assert sort_groups(["10", None, "2", "b", "a", "2"]) == ["2", "10", "a", "b", None]
-
-
-def test_subtasks_stand_in_the_papers_order() -> None:
-    """Imperceptibility is subtask 1, nonspecificity 2; other names come after them."""
     assert list_subtasks(pl.Series(["a", SECOND, FIRST, SECOND])) == [FIRST, SECOND, "a"]

@@ -3,10 +3,9 @@
 import polars as pl
 import pytest
 
-from pipeline.errors import BadInput
 from pipeline.metrics.recam import reading
 from pipeline.papers.recam import SIZES
-from pipeline.report.recam.page import PASSAGE, render
+from pipeline.report.recam.page import PARTS, PASSAGE, render
 from tests.report.recam.rows import AUDIT, BREAKDOWN, FIRST, FUNNEL, MATRIX, READERS, RETRIEVAL, SECOND
 from tests.support.pages import check_sections, tables, texts
 
@@ -38,17 +37,12 @@ FRAMES = {
     "items": ITEMS, "dropped": DROPPED, "funnel": FUNNEL, "retrieval": RETRIEVAL, "audit": AUDIT, "readers": READERS,
     "compared": COMPARED, "matrix": MATRIX, "breakdown": BREAKDOWN, "quality": QUALITY, "sample": SAMPLE,
 }  # fmt: skip
-TITLES = {
-    "items": "Item counts", "funnel": "Selection of target words", "dropped": "Reasons for dropped items",
-    "retrieval": "Retrieval of the right word", "audit": "Baselines without the passage", "readers": "Reader accuracy",
-    "compared": "Significance of differences between readers", "matrix": "Transfer between subtasks",
-    "breakdown": "Accuracy by kind of item", "quality": "Item quality", "sample": "Sample items",
-}  # fmt: skip
+
+TITLES = {name: part.title for name, part in PARTS.items()}
 
 
 @pytest.fixture(scope="module")
 def whole() -> str:
-    """The page of every part."""
     return render(DAY, [SIGNATURE], **FRAMES)
 
 
@@ -159,12 +153,6 @@ def test_same_rows_same_bytes(whole: str) -> None:
     """Rows in another order give the same page, but for the sample, which stands as it comes."""
     frames = {name: rows.sample(fraction=1, shuffle=True, seed=2) for name, rows in FRAMES.items() if name != "sample"}
     assert render(DAY, [SIGNATURE], **frames, sample=SAMPLE) == whole
-
-
-def test_what_cannot_be_shown_is_an_error() -> None:
-    """A row that is there twice is refused by name."""
-    with pytest.raises(BadInput, match="audit: expected a row for each subtask, baseline"):
-        render(DAY, audit=pl.concat([AUDIT, AUDIT]))
 
 
 def test_measured_numbers_fit_the_page() -> None:

@@ -1,14 +1,9 @@
 """The mean of a corpus as a judge would give it, as the view `implicitness_by_source_day` computes it in SQL.
 
-Prediction-powered inference (Angelopoulos et al., 2023) and design-based supervised learning (Egami et al., 2023) take
-the sample mean + weight × (mean score of all - mean score of the sample). With `weight` 1 it is the difference estimate
-of Horvitz and Thompson, for scores on the judge's scale. The weight with the least variance is the slope of the
-judgements on the scores (PPI++; the regression estimate of survey sampling), on any scale.
-
-`tests/metrics/calibration/estimates_test.py` compares them in 1,000 draws of several corpora. Intervals of both cover
-the mean in 93 to 97 %; those of the slope are narrower, and need no map of the scores, so the view has the slope. Where
-nearly all judgements are equal, intervals cover less, down to 67 %. With ten that differ they cover 93 % or more; with
-fewer, nothing is corrected (`explain_refusal`).
+Prediction-powered inference (Angelopoulos et al., 2023) takes the sample mean + weight × (mean score of all - mean
+score of the sample). With `weight` 1 it is the difference estimate of Horvitz and Thompson. The weight with the least
+variance is the slope of the judgements on the scores (PPI++). In `tests/metrics/calibration/estimates_test.py`
+intervals of both cover the mean in 93 to 97 %, and those of the slope are narrower, so the view has the slope.
 """
 
 import numpy as np

@@ -14,19 +14,15 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 class Case(NamedTuple):
-    """Segments."""
-
     candidates: list[list[str]]
     references: list[list[list[str]]]
     weights: list[list[float]]
 
     def reverse(self) -> "Case":
-        """Reverse the order of the references."""
         references, weights = ([row[::-1] for row in rows] for rows in self[1:])
         return self._replace(references=references, weights=weights)
 
     def weigh(self, weight: float) -> "Case":
-        """Give all references one weight."""
         return self._replace(weights=[[weight] * len(row) for row in self.weights])
 
     def raise_weights(self, place: int = 0, step: int = 1) -> "Case":
@@ -52,7 +48,6 @@ def draw_case(seed: int, count: int = 100, kinds: int = 5, shortest: int = 0, lo
 
 
 def read_case(case: Case, low: float = 0.0) -> Batch:
-    """Read all segments into one batch."""
     (batch,) = read_batches(*case, size=1 << 20, low=low)
     return batch
 
@@ -64,7 +59,6 @@ def score_case(
     weights: list[list[float]] | None = None,
     size: int = 512,
 ) -> Floats:
-    """Score each segment."""
     batches = read_batches(candidates, references, weights, size=size, low=metric.lowest)
     return np.concatenate([metric.score(metric.stats(batch)) for batch in batches])
 
@@ -92,3 +86,7 @@ def locate_plainly(candidate: Sequence[str], reference: Sequence[str]) -> list[i
             i, j = i - 1, j - 1
             places[i] = j
     return places
+
+
+def measure_longest(first: Sequence[str], second: Sequence[str]) -> int:
+    return sum(place >= 0 for place in locate_plainly(first, second))

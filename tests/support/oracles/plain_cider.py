@@ -10,7 +10,6 @@ Grams = Counter[tuple[str, ...]]
 
 
 def grams(text: Sequence[str], n: int) -> Grams:
-    """Count the n-grams of a text."""
     return Counter(tuple(text[i : i + n]) for i in range(len(text) - n + 1))
 
 

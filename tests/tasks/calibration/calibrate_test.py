@@ -107,20 +107,17 @@ def test_a_calibration_is_of_some_days_and_judges(judged: pl.DataFrame) -> None:
         calibrate.compare_sides("scorer", "judge:gpt", "2026-01-01")
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "error", "message"),
-    [
-        ("scorer", "scorer", BadInput, "expected two measures, found 'scorer' twice"),
-        ("scorer", "oracle", BadInput, "'oracle' is no measure; expected scorer, judge, people, grades"),
-        ("scorer", "grades", Missing, "there are no values of 'grades'; `undertone commenting ratings`"),
-        ("scorer", "people:emotion", BadInput, "labels of 'emotion' are no numbers but Joy"),
-    ],
-)
-def test_what_cannot_be_compared_is_named(scored: Path, a: str, b: str, error: type[Exception], message: str) -> None:
+def test_what_cannot_be_compared_is_named(scored: Path) -> None:
     """One measure twice, an unknown one, one without values, labels that are words."""
     write_labels({"r1": ["Joy"]}, "emotion")
-    with pytest.raises(error, match=message):
-        calibrate.compare_sides(a, b)
+    for b, error, message in (
+        ("scorer", BadInput, "expected two measures, found 'scorer' twice"),
+        ("oracle", BadInput, "'oracle' is no measure; expected scorer, judge, people, grades"),
+        ("grades", Missing, "there are no values of 'grades'; `undertone commenting ratings`"),
+        ("people:emotion", BadInput, "labels of 'emotion' are no numbers but Joy"),
+    ):
+        with pytest.raises(error, match=message):
+            calibrate.compare_sides("scorer", b)
 
 
 def write_labels(by_rater: dict[str, list[Any]], field: str = "subtext") -> pl.DataFrame:

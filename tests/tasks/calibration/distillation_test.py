@@ -29,11 +29,7 @@ def write_judged(path: Path, size: int = 240) -> Path:
 
 
 def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path) -> None:
-    """On held-out texts the new model agrees with the judge where the shipped one does not, so it is promoted.
-
-    More texts agree better. A second training on the same texts is the same model. Its values are half the judge's, and
-    its distances and other languages are those of the shipped model.
-    """
+    """On held-out texts the new model agrees with the judge and is promoted; distances and other languages stay."""
     rows = distillation.read_judged(write_judged(tmp_path / "judged.csv"))
     rivals = distillation.measure_rivals(rows)
     assert abs(rivals.filter(by="model that answers now")["spearman"][0]) < 0.5

@@ -5,7 +5,6 @@ import errno
 import logging
 import os
 import signal
-import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -33,18 +32,15 @@ def fail(error: str, message: str, on_progress: Progress, on_file: File) -> None
     on_file("a.csv", 10)
     foreseen = {
         "full": OSError(errno.ENOSPC, "No space left on device", "/scratch/x"),
-        "denied": PermissionError(errno.EACCES, "Permission denied", "/scratch/x"),
-        "read-only": OSError(errno.EROFS, "Read-only file system", "/scratch/x"),
         "name": UnicodeEncodeError("utf-8", "caf\udce9", 3, 4, "surrogates not allowed"),
-        "locked": sqlite3.OperationalError("database is locked"),
         "no memory": OSError(errno.ENOMEM, "Cannot allocate memory"),
     }
     raise foreseen.get(error) or getattr(errors, error, ValueError)(message)
 
 
 def misbehave(act: str, on_progress: Progress, on_file: File) -> None:
-    """Take memory or time, or crash."""
-    on_file("a.csv", 10)
+    """Take memory or time, of which a large file has more, or crash."""
+    on_file("a.csv", 100_000 if act == "time" else 10)
     if act == "memory":
         chunks = []
         while True:

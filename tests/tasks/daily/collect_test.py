@@ -41,16 +41,13 @@ def test_imports_of_other_files_are_left_alone(tables: Path, tmp_path: Path) -> 
     write(tmp_path, a="of a mended")
     collect.import_files(first, "mine", DAY)
     assert texts() == ["of a mended", "of b", "of c", "of d"]
-
-
-def test_files_of_one_name_from_two_folders(tables: Path, tmp_path: Path) -> None:
-    """Imported together, files of the same name keep their rows apart."""
-    files = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2", c="two")]
+    files = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2", c="two")]  # of the same name
     assert collect.import_files(files, "mine", DAY)[0]["kept"] == 2
 
 
 def test_a_folder_is_known_by_its_name(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder one stands in has a name too; hidden and unreadable files in it are left out."""
+    import_here(monkeypatch)
     write(tmp_path / "export", a="of a")
     (tmp_path / "export" / ".DS_Store").write_bytes(b"\0")
     (tmp_path / "export" / "b.csv.part").write_text("text\nhalf", encoding="utf-8")
@@ -61,6 +58,7 @@ def test_a_folder_is_known_by_its_name(tables: Path, tmp_path: Path, monkeypatch
 
 def test_an_emptied_inbox_empties_its_rows(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was taken out of the inbox is gone after the day is run again; a day that never had files is not touched."""
+    import_here(monkeypatch)
     monkeypatch.setenv("UNDERTONE_INBOX", str(tmp_path / "inbox"))
     (tmp_path / "inbox" / "mine").mkdir(parents=True)
     (file,) = write(tmp_path / "inbox" / "mine" / DAY, a="of a")
@@ -104,8 +102,11 @@ def test_a_bad_file_changes_nothing(tables: Path, tmp_path: Path) -> None:
     assert collect.import_files([good], "mine", DAY, origin="mine")[0]["kept"] == 9
 
 
-def test_bad_rows_are_dropped_where_asked(tables: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_rows_are_dropped_where_asked(
+    tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Rows that cannot be read are dropped and counted; the log names their place and reason, never their words."""
+    import_here(monkeypatch)
     caplog.set_level(logging.INFO, "pipeline")
     folder = tmp_path / "export"
     folder.mkdir()
@@ -126,10 +127,7 @@ def test_bad_rows_are_dropped_where_asked(tables: Path, tmp_path: Path, caplog: 
 
 
 def test_a_window_of_days(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Comments written from the first day to the last stay, undated ones by the day of the run (AAC-02).
-
-    An answer still has the words of an earlier comment as its context; a copy of one is no copy.
-    """
+    """Comments of the window stay, undated ones by the run's day (AAC-02); contexts and copies are of all comments."""
     import_here(monkeypatch)
     path = tmp_path / "a.csv"
     times = ["2017-03-31T23:59:59Z", "2017-04-01T00:00:00Z", "2017-08-31T23:59:59Z", "2017-09-01T00:00:00Z", ""]

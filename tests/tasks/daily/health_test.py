@@ -22,6 +22,8 @@ def test_the_sample_s_steps_are_told(scored: Path) -> None:
     assert chain["kept_count"].to_list()[0] == 301  # comments of the sample
     assert chain["seconds"].null_count() == 0
     assert "missing" not in steps["status"]
+    with pytest.raises(BadInput, match="expected 1 or more, found 0"):
+        health.build_table(DAY, 0)
 
 
 def test_comments_without_tokens_are_missing(imported: Path) -> None:
@@ -55,10 +57,3 @@ def test_a_gap_is_told_once(imported: Path) -> None:
     gap = parse_day(DAY) + timedelta(days=1)
     steps = health.build_table(gap.isoformat(), 2).filter(step="collect", status="missing")
     assert steps["day"].to_list() == [gap]
-
-
-@pytest.mark.parametrize(("day", "days"), [("yesterday", 14), (DAY, 0)])
-def test_days_are_days(tables: Path, day: str, days: int) -> None:
-    """A day that is none and no days are refused."""
-    with pytest.raises(BadInput):
-        health.build_table(day, days)

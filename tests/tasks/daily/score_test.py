@@ -1,7 +1,5 @@
 """Score as a task: each distinct text scored once, in shards of any size, published whole and signed."""
 
-from collections.abc import Callable
-
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -13,9 +11,7 @@ from pipeline.tables import empty
 from pipeline.tasks.daily import score
 from pipeline.tasks.impscore import in_force, scoring
 from pipeline.training import registry
-
-Bring = Callable[[str, dict[str, str]], None]
-Enlist = Callable[..., str]
+from tests.tasks.conftest import Bring, Enlist
 
 DAY, NEXT = sample.DAY, "2026-11-20"
 KEY = ["source", "day", "thread_id", "comment_id", "model_id"]
@@ -40,20 +36,16 @@ def scored_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_run_twice(scored: object) -> None:
-    """Every comment has one score in [0, 2]; a second run gives the same table."""
+    """Each comment has a score in [0, 2], signed, Chinese as an extension (X-07); a second run changes nothing."""
     before = scores()
     assert before.height == warehouse.scan("comments").collect().height
     assert before["value"].is_between(0, 2).all()
     assert score.run(DAY) == before.height
     assert_frame_equal(scores(), before)
-
-
-def test_signatures_mark_chinese_as_extension(scored: object) -> None:
-    """The signature says which model and encoder, and that a Chinese score is an extension (X-07)."""
     shipped = registry.read(in_force.SHIPPED).model_id
     assert in_force.find_model_id(DAY) == shipped  # the only other one saw the sample alone
     comments = warehouse.scan("comments").select("source", "comment_id", "lang").collect()
-    for lang, signature in scores().join(comments, on=["source", "comment_id"]).select("lang", "signature").rows():
+    for lang, signature in before.join(comments, on=["source", "comment_id"]).select("lang", "signature").rows():
         encoder = "embedded" if lang == "en" else "characters"
         assert signature.startswith(f"implicitness|model:{shipped[:12]}|encoder:{encoder}@")
         assert f"|lang:{'en' if lang == 'en' else 'zh(extension)'}|" in signature
@@ -106,18 +98,6 @@ def test_missing_shard_writes_nothing(imported: object) -> None:
     assert [warehouse.get_snapshot_id(name) for name in ("scores", "runs")] == before
 
 
-def test_empty_day_empties_stale_rows(imported: object, bring: Bring) -> None:
-    """If a day's comments are gone, so are its scores and its run after the next run; other days keep theirs."""
-    bring("2026-11-18", {"1": "Nice hat, sir."})
-    bring(NEXT, {"1": "Nice hat, sir.", "2": "今天真冷。"})
-    assert (score.run("2026-11-18"), score.run(NEXT)) == (1, 2)
-    warehouse.overwrite("comments", warehouse.make_slice(day=NEXT), empty("comments"))
-    assert score.run(NEXT) == 0
-    assert scores()["day"].cast(pl.String).to_list() == ["2026-11-18"]
-    runs = warehouse.scan("runs", pl.col("step") == "score").collect()
-    assert runs.select(pl.col("day").cast(pl.String), "source", "read_count").rows() == [("2026-11-18", "notes", 1)]
-
-
 def test_words_of_both_ends(imported: object, bring: Bring) -> None:
     """The words of the highest and the lowest score are written; they stay until another run or their comment goes."""
     texts = {"1": "Nice hat, sir.", "2": "It is raining.", "3": "今天真冷。", "4": "Sure, take your time, why not."}
@@ -143,18 +123,6 @@ def test_words_of_both_ends(imported: object, bring: Bring) -> None:
     assert sorted(load_words()) == sorted(texts)
 
 
-def test_new_model_adds_rows_and_rewrites_none(imported: object, bring: Bring, enlist: Enlist) -> None:
-    """A second model's scores stand beside the first one's."""
-    bring(NEXT, {"1": "Nice hat, sir."})
-    score.run(NEXT)
-    before = scores()
-    model_id = enlist(NEXT, 1)
-    assert score.run(NEXT) == 1
-    after = scores()
-    assert_frame_equal(after.filter(pl.col("model_id") != model_id), before)
-    assert after.filter(pl.col("model_id") == model_id).height == 1
-
-
 def test_run_keeps_the_model_it_began_with(imported: object, enlist: Enlist) -> None:
     """The model is pinned when the run begins; one trained meanwhile is for the next run. A given one is taken."""
     pinned = score.pin(DAY)
@@ -164,32 +132,27 @@ def test_run_keeps_the_model_it_began_with(imported: object, enlist: Enlist) -> 
 
 
 def test_frame_gets_scores(scored: object) -> None:
-    """Any frame with a text column gets implicitness and signature, in its order, as the table has them."""
+    """A frame gets implicitness and signature in its order, also if it has them; rows without text have neither."""
     rows = warehouse.scan("comments").select("source", "comment_id", said="text").sort("comment_id").head(6).collect()
     output = scoring.add_scores(rows, "said", None)
     assert output.columns == ["source", "comment_id", "said", "implicitness", "signature"]
     expected = rows.join(scores(), on=["source", "comment_id"], how="left", maintain_order="left")
     assert output["implicitness"].to_list() == pytest.approx(expected["value"].to_list(), abs=2e-6)
     assert output["signature"].to_list() == expected["signature"].to_list()
-
-
-def test_frame_keeps_what_a_frame_has(scored: object) -> None:
-    """Rows without text have neither score nor signature; a frame that was scored before is scored anew."""
     rows = pl.DataFrame({"said": ["Nice hat.", None, "  ", "今天真冷。"], "implicitness": [9.0, 9.0, 9.0, 9.0]})
-    scores = scoring.add_scores(rows, "said", None)
-    assert scores.columns == ["said", "implicitness", "signature"]
-    assert scores["implicitness"].is_between(0, 2).to_list() == [True, None, None, True]
-    assert scores["signature"].is_null().to_list() == [False, True, True, False]
+    output = scoring.add_scores(rows, "said", None)
+    assert output.columns == ["said", "implicitness", "signature"]
+    assert output["implicitness"].is_between(0, 2).to_list() == [True, None, None, True]
+    assert output["signature"].is_null().to_list() == [False, True, True, False]
     assert scoring.add_scores(rows.head(0), "said", None).height == 0
 
 
-@pytest.mark.parametrize("name", ["_row", "_at", "text_hash", "lang", "value"])
-def test_names_of_a_frames_columns_do_not_matter(tables: object, enlist: Enlist, name: str) -> None:
+def test_names_of_a_frames_columns_do_not_matter(tables: object, enlist: Enlist) -> None:
     """Columns of a user's file may have any name, also one that is used within."""
-    rows = pl.DataFrame({"text": ["nice hat", ""], name: ["x", "y"]})
-    scores = scoring.add_scores(rows, "text", enlist(DAY, 1))
-    assert scores.columns == ["text", name, "implicitness", "signature"]
-    assert scores[name].to_list() == ["x", "y"]
+    others = pl.DataFrame({name: ["x", "y"] for name in ("_row", "_at", "text_hash", "lang", "value")})
+    scores = scoring.add_scores(others.with_columns(text=pl.Series(["nice hat", ""])), "text", enlist(DAY, 1))
+    assert scores.columns == [*others.columns, "text", "implicitness", "signature"]
+    assert scores.select(others.columns).equals(others)
 
 
 def test_each_language_has_its_head(imported: object, enlist: Enlist) -> None:

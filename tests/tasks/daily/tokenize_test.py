@@ -1,17 +1,14 @@
 """Tokenize as a task: each distinct text cut once, in shards of any size, published whole."""
 
-from collections.abc import Callable
-
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline import sample, warehouse
-from pipeline.errors import Missing, Retry
+from pipeline.errors import Retry
 from pipeline.tables import empty
 from pipeline.tasks.daily import tokenize
-
-Bring = Callable[[str, dict[str, str]], None]
+from tests.tasks.conftest import Bring
 
 DAY, NEXT = sample.DAY, "2026-11-20"
 KEY = ["source", "day", "text_hash", "tokenizer"]
@@ -61,7 +58,7 @@ def test_run_twice(scored: object, tokenized_texts: list[str]) -> None:
     assert_frame_equal(tokens(), before)
 
 
-@pytest.mark.parametrize("rows", [7, 100, 100_000])
+@pytest.mark.parametrize("rows", [7, 100_000])
 def test_size_of_shards_does_not_matter(scored: object, tokenized_texts: list[str], rows: int) -> None:
     """Shards of other sizes give the same tokens, and every text is in one of them."""
     before = tokens()
@@ -92,27 +89,13 @@ def test_only_new_and_changed_texts_are_cut(tables: object, bring: Bring, tokeni
 
 def test_empty_day_empties_stale_rows(tables: object, bring: Bring) -> None:
     """If a day's comments are gone, so are its tokens after the next run; other days keep theirs."""
+    assert tokenize.run(DAY) == 0
     bring(DAY, {"1": "Nice hat, sir.", "2": "今天真冷。"})
     bring(NEXT, {"1": "Nice hat, sir."})
     assert (tokenize.run(DAY), tokenize.run(NEXT)) == (2, 1)
     warehouse.overwrite("comments", warehouse.make_slice(day=DAY), empty("comments"))
     assert tokenize.run(DAY) == 0
     assert tokens()["day"].cast(pl.String).to_list() == [NEXT]
-
-
-def test_day_without_comments(tables: object) -> None:
-    """A day nobody wrote on has no shard and no row, and is no error."""
-    assert tokenize.plan_shards(DAY, tokenize.pin_snapshots()) == []
-    assert tokenize.run(DAY) == 0
-
-
-def test_missing_shard_writes_nothing(imported: object) -> None:
-    """Publishing without one of the shards is Retry, and the table is as before."""
-    pinned = tokenize.pin_snapshots()
-    staged = [tokenize.tokenize_shard(shard) for shard in tokenize.plan_shards(DAY, pinned, rows_per_shard=50)]
-    with pytest.raises(Retry, match=r"tokens of \d+ texts are missing: run the shards again"):
-        tokenize.publish(staged[:-1], DAY, pinned)
-    assert warehouse.get_snapshot_id("tokens") == pinned["tokens"]
 
 
 @pytest.mark.parametrize("name", ["jieba", "nltk"])
@@ -136,9 +119,3 @@ def test_comments_that_come_during_a_run_wait_for_the_next(tables: object, bring
     assert tokenize.publish(staged, DAY, pinned) == 1
     assert list(texts_of()) == ["Nice hat, sir."]
     assert tokenize.run(DAY) == 2
-
-
-def test_without_warehouse(home: object) -> None:
-    """Before `undertone init` the task is Missing and says what to run."""
-    with pytest.raises(Missing, match="run `undertone init`"):
-        tokenize.run(DAY)

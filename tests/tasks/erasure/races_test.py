@@ -38,48 +38,31 @@ def test_rows_of_another_table_in_the_folder_stop_an_erasure(tables: Path, monke
         run.forget(Request(comment_ids=["c1"]))
 
 
-def forget_dying(name: str, *, by_signal: bool) -> None:
-    """Erase until the old states of a table go, and die there; a signal leaves no time for the last receipts."""
+@pytest.mark.parametrize("name", ["scores", "comments"])
+def test_one_that_is_killed_leaves_its_receipts(tables: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Killed before the old states go, it goes on with the same receipts, which add up; then it is another erasure."""
+    put_world("comments", "tokens", "scores")
     purge = warehouse.purge
-    with pytest.MonkeyPatch.context() as patch:
+    with monkeypatch.context() as patch:
 
         def die_at(table: str, *rest: Any) -> int:
             if table == name:
-                if by_signal:
-                    patch.setattr(run, "_write_receipts", lambda _: None)
+                patch.setattr(run, "_write_receipts", lambda _: None)
                 raise KeyboardInterrupt
             return purge(table, *rest)
 
         patch.setattr(warehouse, "purge", die_at)
         with pytest.raises(KeyboardInterrupt):
             run.forget(PERSON, verify=False)
-
-
-def test_killed_while_the_comments_go(tables: Path) -> None:
-    """Dead between the last commit and the removal of its old files: the next run finds their bytes by themselves."""
-    put_world("comments", "runs")
-    forget_dying("comments", by_signal=False)
-    assert_frame_equal(held("comments"), expect_rows("comments"))
-    assert {place.store for place in warehouse.search(WORDS)} == {"comments"}
-    run.forget(PERSON)
-    assert warehouse.search(WORDS[:-1]) == []
-    assert_frame_equal(held("runs"), expect_rows("runs"))
-
-
-@pytest.mark.parametrize("name", ["scores", "comments"])
-def test_one_that_is_killed_leaves_its_receipts(tables: Path, name: str) -> None:
-    """Dead by a signal before the old states go, it has recorded what is erased; run again, it goes on with the same
-    receipts, and they add up. Once it is done, the same request is another erasure.
-    """
-    put_world("comments", "tokens", "scores")
-    forget_dying(name, by_signal=True)
     before = held("erasures")
+    assert name == "scores" or {place.store for place in warehouse.search(WORDS)} == {"comments"}  # its old files
     assert {name, "tokens"} <= {*before["store"]}
     counts = dict(run.forget(PERSON).receipts.select("store", "row_count").iter_rows())
     assert counts.items() >= {"tokens": 2, "scores": 3, "comments": 5}.items()
     assert held("erasures")["erasure_id"].unique().to_list() == [before["erasure_id"][0]]
     assert [path.name for path in tables.glob("forget*")] == ["forget.lock"]
     assert run.forget(PERSON).receipts.height == 0
+    assert warehouse.search(WORDS[:-1]) == []
 
 
 def test_a_kill_takes_the_count_of_one_store_at_most(inbox: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,9 +81,7 @@ def test_a_kill_takes_the_count_of_one_store_at_most(inbox: Path, monkeypatch: p
 
 
 def test_a_writer_that_is_faster_is_waited_for(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit that loses its race is tried again; what a writer in flight restores goes in the next pass; and all
-    of it is counted.
-    """
+    """A lost race is tried again, what a writer in flight restores goes in the next pass, and all of it is counted."""
     put_world("comments", "scores", "runs")
     replace, purge, lost, restored = erasing.replace, warehouse.purge, [], []
 
@@ -149,11 +130,7 @@ def test_of_two_at_once_one_waits(tables: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_is_left_is_named_and_leads_back(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A place that cannot be cleaned fails the erasure loudly; the comments stay, so that it can be run again.
-
-    What is left of a long text may be its end; one that somebody else's text has too is no trace. A damaged archive
-    neither stops an erasure nor goes with it: a person must check it.
-    """
+    """A place that cannot be cleaned fails the erasure and the comments stay; a damaged archive is named."""
     monkeypatch.setattr(run, "PASSES", 1)
     same = "and so ends what both of them had to say"
     comments = [(ERASED, USER), (f"one of them begins so, {same}", USER), (f"the other one, {same}", "b" * 32)]

@@ -111,10 +111,7 @@ def test_by_comment(tables: Path) -> None:
 
 
 def test_a_file_of_ids(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ids of a file are taken together; the DAG's way gives counts alone and removes the file at the end, not before.
-
-    It may lie in the home, where pseudonyms are looked for.
-    """
+    """The DAG erases by a file of ids, also in the home; it gives counts alone and removes the file at the end."""
     put_world("comments")
     report = settings.reports() / "2026-11-19.html"
     report.parent.mkdir(parents=True)

@@ -84,10 +84,6 @@ def test_the_order_is_recovered(server: Server, plan: Plan) -> None:
     assert signature.startswith(f"implicitness_judged|judge:judge-1|mode:{plan.mode}|rubric:")
     assert ("|lang:en|comparisons:" in signature) == (plan is PAIRWISE)
     assert any("What does it say?" in request["messages"][-1]["content"] for request in server.requests)
-
-
-def test_one_round_has_all_comparisons(server: Server) -> None:
-    """A single round asks as often as is announced."""
     assert len(judge(server, PAIRWISE._replace(rounds=1, comparisons=3)).requests) == 72
 
 
@@ -115,7 +111,7 @@ def test_each_round_waits_for_the_one_before(server: Server, monkeypatch: pytest
 
 
 def test_a_limit_on_cost_ends_the_rounds(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the limit no further round begins; the values so far are given, and what is left is known."""
+    """At the limit no further round begins; what is judged until then is a random sample, with both languages."""
     prices = tmp_path / "prices.toml"
     prices.write_text('["judge-1"]\ninput = 1.0\noutput = 1.0\nnoted = 2026-11-01\n', encoding="utf-8")
     monkeypatch.setenv("UNDERTONE_LLM_PRICES", str(prices))
@@ -124,18 +120,10 @@ def test_a_limit_on_cost_ends_the_rounds(server: Server, tmp_path: Path, monkeyp
     assert result.open_requests
     assert ledger.sum_spending(ledger.open_ledger(settings.llm_ledger())).cost_usd <= 0.006
     assert result.rows["implicitness_judged"].null_count() < len(TEXTS)
-
-
-def test_a_limit_on_cost_leaves_a_random_sample(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is judged until the limit is no beginning of the alphabet, and has both languages."""
-    prices = tmp_path / "prices.toml"
-    prices.write_text('["judge-1"]\ninput = 1.0\noutput = 1.0\nnoted = 2026-11-01\n', encoding="utf-8")
-    monkeypatch.setenv("UNDERTONE_LLM_PRICES", str(prices))
     texts = [f"{lang} {number:02}.0" for lang in ("It is", "今天的天气很好") for number in range(30)]
     server.write, server.usage = answer_two, {"prompt_tokens": 100, "completion_tokens": 100}
-    result = judge(server, Plan(), pl.DataFrame({"text": texts, "context": [None] * 60}), max_cost=0.008, concurrency=1)
+    rows = pl.DataFrame({"text": texts, "context": [None] * 60})
+    result = judge(server, Plan(), rows, max_cost=0.008, concurrency=1, run_id="r2")
     is_judged = result.rows["implicitness_judged"].is_not_null().to_numpy().reshape(2, 30)
     assert 15 < is_judged.sum() < 60
     assert len(result.missing) == 60 - is_judged.sum()

@@ -1,11 +1,7 @@
-"""Backfill: days in any order, again and again, several at once, give the tables of one pass in order.
-
-The same comment comes up on several days, the same text in several comments and sources, a day's inbox is mended, a
-model is promoted in between. Compared are all columns but those of provenance.
-"""
+"""Backfill: days in any order, again and again, several at once, give the tables of one pass in order."""
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,7 +17,7 @@ from pipeline.tasks.impscore import in_force
 from pipeline.tasks.operate import backfill, heal
 from tests.support.commands import import_here
 from tests.support.rows.contents import check_equal, read_tables
-from tests.tasks.conftest import put_back
+from tests.tasks.conftest import Enlist, put_back
 
 FIRST, LAST = DAYS = ("2026-11-17", "2026-11-19")
 STEPS = ("collect", "tokenize", "score")
@@ -30,7 +26,6 @@ INBOX = {  # day and source -> texts by comment id; "1" and "2" come up on both 
     (FIRST, "forum"): {"1": "你可真准时", "9": "what a lovely queue"},
     (LAST, "notes"): {"1": "what a lovely queue again", "2": "你可真准时", "5": "fine"},
 }
-Enlist = Callable[..., str]
 Tables = dict[str, pl.DataFrame]
 
 
@@ -120,17 +115,8 @@ def test_scheduled_dags_of_papers_run_too(expected: Tables, monkeypatch: pytest.
     assert calls == [("ndd", LAST), ("ndd", FIRST), ("commenting", LAST)]
 
 
-def test_a_source_that_is_nowhere_is_refused(expected: Tables) -> None:
-    """A misspelt source is no empty day."""
-    with pytest.raises(BadInput, match="no source 'note'"):
-        backfill.run_all(DAYS, source="note")
-
-
 def test_a_mended_day(expected: Tables, stock: tuple[Path, Path, Tables]) -> None:
-    """A day whose inbox is mended between two passes is as if it had always been so; the other day does not move.
-
-    Runs begun before that, and ended after the runs that the change started, change nothing of it.
-    """
+    """A mended day is as if it had always been so, also after runs begun before; the other day does not move."""
     write_comments(stock[0], FIRST, "notes", {"1": "what a lovely queue", "2": "wrong", "8": "to be taken out"})
     one_pass(DAYS[::-1])
     tokens, scores = tokenize.pin_snapshots(), score.pin(FIRST)
@@ -144,11 +130,7 @@ def test_a_mended_day(expected: Tables, stock: tuple[Path, Path, Tables]) -> Non
 
 
 def test_a_model_promoted_in_between(expected: Tables, enlist: Enlist, tiny_encoder: Path) -> None:
-    """Days after the model's day are scored by it, whenever they were scored before; earlier rows stay as they were.
-
-    Rows by the model in force before are history: they are there if a pass was made then, and only in that do two
-    histories differ.
-    """
+    """Days after the model's day are scored by it, whenever they were scored before; earlier rows stay as they were."""
     shipped = in_force.load_model(None).model_id
     for day in DAYS:
         backfill.run(day, ["collect"])
@@ -170,11 +152,7 @@ def test_a_model_promoted_in_between(expected: Tables, enlist: Enlist, tiny_enco
 
 
 def test_origins_of_one_day_keep_the_first(tables: Path, tmp_path: Path) -> None:
-    """By design the order of two origins of one day shows, in `origin` and `dropped` alone: who came first stays.
-
-    Another rule would have to change the rows of an origin nobody imports at that time. Done again in any order the
-    tables stay.
-    """
+    """Of two origins of a day the first keeps a comment; run again in any order, the tables stay."""
     for name in "ab":
         (tmp_path / f"{name}.csv").write_text(f"thread_id,comment_id,text\nt,1,nice\nt,{name},{name}\n", "utf-8")
 
@@ -198,3 +176,5 @@ def test_days_of_a_range() -> None:
     assert backfill.list_days("2026-02-27", "2026-03-02", backwards=True) == days[::-1]
     with pytest.raises(BadInput, match="is before the first"):
         backfill.list_days("2026-03-02", "2026-02-27")
+    with pytest.raises(BadInput, match="no source 'note'"):  # a misspelt source is no empty day
+        backfill.run_all(days, source="note")

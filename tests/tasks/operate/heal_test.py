@@ -1,6 +1,5 @@
 """Heal: days that lack tokens or scores are found and made good."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,9 +12,7 @@ from pipeline.tables import empty
 from pipeline.tasks.daily import tokenize
 from pipeline.tasks.operate import heal
 from tests.support.rows.filled import filled
-
-Bring = Callable[[str, dict[str, str]], None]
-Enlist = Callable[..., str]
+from tests.tasks.conftest import Bring, Enlist
 
 DAY, NEXT, LATEST = sample.DAY, "2026-11-20", "2026-11-21"
 
@@ -33,15 +30,11 @@ def test_holes_are_found_and_healed(imported: object, bring: Bring) -> None:
     assert [name for name in warehouse.list_checks() if "have" in name and warehouse.run_check(name)] == []
 
 
-def test_whole_days_are_left_alone(scored: object) -> None:
-    """Where nothing is missing, healing writes nothing."""
+def test_whole_days_are_left_alone(scored: object, bring: Bring) -> None:
+    """Where nothing is missing, healing writes nothing; a source collected after that opens the day again."""
     before = [warehouse.get_snapshot_id(name) for name in ("tokens", "scores", "runs")]
     assert heal.heal(heal.find_holes()) == {"tokens": 0, "scores": 0}
     assert [warehouse.get_snapshot_id(name) for name in ("tokens", "scores", "runs")] == before
-
-
-def test_comments_that_come_late_make_a_hole(scored: object, bring: Bring) -> None:
-    """A source collected after the day was scored opens the day again."""
     bring(DAY, {"1": "Nice hat, sir."})
     assert heal.find_holes() == {"tokens": [DAY], "scores": [DAY]}
 
@@ -56,11 +49,6 @@ def test_without_model_tokens_are_healed_all_the_same(tables: Path, bring: Bring
     assert heal.find_holes() == {"tokens": [], "scores": [DAY]}
 
 
-def test_empty_tables_have_no_holes(tables: object) -> None:
-    """Without comments nothing is missing."""
-    assert heal.find_holes() == {"tokens": [], "scores": []}
-
-
 @pytest.mark.parametrize(
     ("name", "step", "days"),
     [
@@ -73,10 +61,7 @@ def test_empty_tables_have_no_holes(tables: object) -> None:
 def test_scheduled_dags_of_papers_are_healed(
     tables: Path, monkeypatch: pytest.MonkeyPatch, name: str, step: str, days: list[str]
 ) -> None:
-    """Days are found that were collected after a scheduled DAG saw them, or since it began; of a corpus the last.
-
-    Only a corpus that is due is built again: 101 comments are enough, and no article has a summary for recam.
-    """
+    """Days collected after a scheduled DAG saw them are found; of a corpus the last, if it is due."""
     comments = [{"comment_id": str(n), "day": parse_day(LATEST)} for n in range(101)]
     warehouse.overwrite("comments", warehouse.make_slice(day=LATEST), filled("comments", *comments))
     warehouse.overwrite("articles", warehouse.make_slice(day=LATEST), filled("articles", {"day": parse_day(LATEST)}))

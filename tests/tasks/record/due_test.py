@@ -31,9 +31,7 @@ def test_a_training_is_due_a_week_after_the_last_if_enough_rows_are_new(
     assert "2 new rows of articles so far, below 3" in caplog.text
     write("articles", DAY, 3, summary="a summary")
     assert is_due("recam", DAY.isoformat())
-    warehouse.overwrite(
-        "models", warehouse.make_slice(day=DAY), filled("models", {"kind": "reader_imperceptibility", "day": DAY})
-    )
+    write("models", DAY, kind="reader_imperceptibility")
     write("articles", DAY + timedelta(days=1), 3, summary="a summary")
     assert not is_due("recam", (DAY + timedelta(days=6)).isoformat())
     assert f"the last run is of {DAY}, the next is due on {DAY + timedelta(days=7)}" in caplog.text
@@ -51,22 +49,14 @@ def test_commenters_are_due_after_comments_on_articles(tables: Path, monkeypatch
     assert is_due("commenting", DAY.isoformat())
 
 
-def test_impscore_is_due_after_an_import_of_sentences(tables: Path) -> None:
-    """One import of sentences since the last model is enough; a model without new sentences is not trained again."""
-    assert not is_due("impscore", DAY.isoformat())
-    write("runs", DAY, step="sentences")
-    assert is_due("impscore", DAY.isoformat())
-    warehouse.overwrite(
-        "models", warehouse.make_slice(kind="impscore"), filled("models", {"kind": "impscore", "day": DAY})
-    )
-    assert not is_due("impscore", (DAY + timedelta(days=30)).isoformat())
-
-
-def test_studies_are_due_after_a_new_model(tables: Path) -> None:
-    """One new model of implicitness is enough; the study of its day does not count it again."""
-    day = DAY.isoformat()
-    assert not is_due("studies", day)
-    warehouse.overwrite("models", warehouse.make_slice(day=DAY), filled("models", {"kind": "impscore", "day": DAY}))
-    assert is_due("studies", day)
-    warehouse.overwrite("studies", warehouse.make_slice(day=DAY), filled("studies", {"study": "ablation", "day": DAY}))
-    assert not is_due("studies", (DAY + timedelta(days=30)).isoformat())
+def test_studies_are_due_after_a_new_model_of_new_sentences(tables: Path) -> None:
+    """One import of sentences is enough for a model, and one model for a study; neither counts again."""
+    day, later = DAY.isoformat(), (DAY + timedelta(days=30)).isoformat()
+    steps = ("runs", {"step": "sentences"}), ("models", {"kind": "impscore"}), ("studies", {"study": "ablation"})
+    due = []
+    for table, values in steps:
+        due.append((is_due("impscore", day), is_due("studies", day)))
+        write(table, DAY, **values)
+    assert due == [(False, False), (True, False), (False, True)]
+    assert not is_due("impscore", later)
+    assert not is_due("studies", later)

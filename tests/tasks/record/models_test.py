@@ -1,15 +1,13 @@
 """Models of the tables: list, describe, promote by request, roll back."""
 
-from collections.abc import Callable
-
 import pytest
 
 from pipeline import settings, warehouse
 from pipeline.errors import Missing, Retry
 from pipeline.tasks.impscore import in_force
 from pipeline.tasks.record import models
+from tests.tasks.conftest import Enlist
 
-Enlist = Callable[..., str]
 DAY, NEXT, LATER = "2026-11-19", "2026-11-20", "2026-11-21"
 
 

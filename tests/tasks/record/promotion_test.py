@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -98,8 +97,3 @@ WORSE, EQUAL = ({"rival": "words", "metric": "accuracy", "high": high} for high 
 def test_what_is_decided(comparisons: Any, doubt: Any, bar: Any, is_forced: bool, expected: object) -> None:
     """A model is promoted unless an interval is below 0; a request overrides that and a doubt, but no bar."""
     assert decide(comparisons, doubt, bar, is_forced=is_forced) == expected
-
-
-def test_statistics_of_shares() -> None:
-    """A row's statistics are its value and one."""
-    assert np.array_equal(count_shares([0.5, 1]), [[0.5, 1], [1, 1]])

@@ -25,10 +25,7 @@ def fresh_files() -> list[Path]:
 
 
 def test_compacting_makes_one_file_a_partition(tables: Path) -> None:
-    """Three origins of a day are three files; compacted they are one with the same rows, and other days stay.
-
-    A slice that is written later is replaced as ever. `runs` of all sources are compacted by day, their partition.
-    """
+    """Three files of a day become one with the same rows, other days stay, and a later slice is replaced as ever."""
     put_articles("a", "b", "c")
     rows = put_articles("a", day=NEXT)
     before = set(data_files("articles"))
@@ -96,10 +93,7 @@ def test_compaction_does_not_disturb_other_partitions(tables: Path, monkeypatch:
 
 
 def test_large_files_and_budgets_bound_a_compaction(tables: Path) -> None:
-    """Files of a quarter of the target stay; the partitions and the bytes of a run are bounded.
-
-    A partition with a file of this hour is left to its writers.
-    """
+    """Files of a quarter of the target and partitions of this hour stay; partitions and bytes of a run are bounded."""
     put_articles(*"abc")
     put_articles(*"ab", day=NEXT)
     size = max(path.stat().st_size for path in data_files("articles"))

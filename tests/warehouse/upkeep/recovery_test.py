@@ -43,9 +43,7 @@ def forget_tables(path: Path) -> None:
 
 @pytest.mark.parametrize("harm", [Path.unlink, empty, garble, cut, forget_tables])
 def test_a_lost_catalog_is_refused_and_made_again(tables: Path, harm: Callable[[Path], None]) -> None:
-    """Nothing is created over tables that the catalog lacks; a recovery has every row, a dry run changes nothing, and
-    upkeep without any grace takes none of it.
-    """
+    """Nothing is created over lost tables; a recovery has every row, and upkeep without grace takes none of it."""
     write("one", "two")
     write("other", source="zhihu")
     harm(tables / "catalog.db")
@@ -79,9 +77,10 @@ def test_a_damaged_catalog_is_moved_aside(tables: Path) -> None:
     assert warehouse.find_damage() is None
 
 
-@pytest.mark.parametrize("step", ["_move_aside", "set_states", "back_up"])
 @pytest.mark.parametrize("is_after", [False, True])
-@pytest.mark.parametrize("harm", [garble, forget_tables])
+@pytest.mark.parametrize(
+    ("harm", "step"), [(garble, "_move_aside"), (forget_tables, "back_up"), (garble, "set_states")]
+)
 def test_a_recovery_that_was_killed_is_repeated(
     tables: Path, monkeypatch: pytest.MonkeyPatch, harm: Callable[[Path], None], step: str, is_after: bool
 ) -> None:
@@ -98,10 +97,9 @@ def test_a_recovery_that_was_killed_is_repeated(
 
     with monkeypatch.context() as patch:
         patch.setattr(owner, step, kill)
-        try:
+        with pytest.raises(KeyboardInterrupt):
             warehouse.recover()
-        except KeyboardInterrupt:
-            warehouse.close()
+    warehouse.close()
     warehouse.recover()
     assert texts() == ["one"]
 
@@ -150,9 +148,7 @@ def test_a_commit_that_was_never_published_is_not_recovered(tables: Path) -> Non
 def test_a_catalog_older_than_its_tables_loses_nothing(
     tables: Path, caplog: pytest.LogCaptureFixture, newer_count: int
 ) -> None:
-    """With an old copy in the catalog's place: upkeep keeps the newer files and says so, an erasure is refused, and
-    a recovery returns to the newest state.
-    """
+    """With an old copy upkeep keeps newer files, an erasure is refused, and a recovery takes the newest state."""
     write("one")
     restore = copy_catalog(tables)
     for number in range(newer_count):
@@ -170,9 +166,7 @@ def test_a_catalog_older_than_its_tables_loses_nothing(
 
 
 def test_the_newest_whole_state_is_taken(tables: Path) -> None:
-    """Where the newest state lacks a file, the one before it is taken, and what was passed over is said; where none is
-    whole the table is lost, and nothing of it is registered.
-    """
+    """Where the newest state lacks a file, the one before is taken and that is noted; where none is whole, none."""
     write("one")
     lists = set(tables.rglob("comments/metadata/snap-*.avro"))
     write("two", source="zhihu")
@@ -222,9 +216,7 @@ def test_a_reader_outlives_the_removal_of_metadata(tables: Path, monkeypatch: py
 
 
 def test_a_sweep_that_another_overtook_takes_nothing(tables: Path) -> None:
-    """Where a manifest that it is about to read is gone, rewritten and swept by another, it is not known here what
-    refers to the data files: none of them is taken, and the sweep is tried again.
-    """
+    """Where a manifest is gone, what refers to the data is not known: none is taken, and the sweep is tried again."""
     for number in range(3):
         write(f"text {number}", source=f"site{number}")
     handle = warehouse.load_table("comments")

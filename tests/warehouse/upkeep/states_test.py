@@ -31,9 +31,7 @@ def others() -> tuple[recovery.Other, ...]:
 
 
 def test_states_that_parted_are_both_kept(tables: Path) -> None:
-    """An old copy in the catalog's place that is then written to: upkeep keeps the files of both, and a recovery says
-    what --force would take.
-    """
+    """After an old copy was written to, upkeep keeps the files of both, and a recovery names what --force takes."""
     write("one")
     restore = copy_catalog(tables)
     write("a", "b", source="zhihu")
@@ -86,9 +84,7 @@ def test_no_erasure_removes_a_state_that_the_catalog_does_not_know(tables: Path)
 
 
 def test_a_commit_of_which_nobody_knows_the_end_is_shown(tables: Path) -> None:
-    """Its metadata file is shown with its rows once another commit took its place, and can be taken while it lies
-    there.
-    """
+    """Its metadata file is shown once another commit took its place, and can be taken while it lies there."""
     write("one")
     write_dying("uncertain")
     assert [state.is_published for state in lineage.take_inventory("comments").lineage.pending] == [False]
@@ -152,9 +148,7 @@ def test_a_state_without_a_record_is_kept_where_it_may_be_published(
 def test_tables_made_over_others_do_not_sweep_them(
     tables: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A catalog that an earlier version made again over a full warehouse: upkeep keeps the files of the first tables,
-    and a forced recovery brings them back.
-    """
+    """Under a catalog made again over a full warehouse the first tables stay, and a forced recovery takes them."""
     write("one", "two")
     write("three", source="zhihu")
     (tables / "catalog.db").unlink()
