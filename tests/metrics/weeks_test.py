@@ -21,10 +21,8 @@ def test_the_change_and_its_interval_next_to_linearisation() -> None:
     change, low, high = measure_change(rows)
     weeks = [rows.filter(is_now=is_now).select("comment_count", "total").to_numpy().T for is_now in (True, False)]
     means = [totals.sum() / counts.sum() for counts, totals in weeks]
-    errors = [  # Taylor linearisation (Cochran, Sampling Techniques, 6.4)
-        ((totals - mean * counts) ** 2).sum() / counts.sum() ** 2
-        for (counts, totals), mean in zip(weeks, means, strict=True)
-    ]
+    # Taylor linearisation (Cochran, Sampling Techniques, 6.4)
+    errors = [((y - mean * n) ** 2).sum() / n.sum() ** 2 for (n, y), mean in zip(weeks, means, strict=True)]
     assert change == pytest.approx(means[0] - means[1])
     half = 1.96 * sum(errors) ** 0.5
     assert (low, high) == pytest.approx((change - half, change + half), abs=0.1 * half)

@@ -32,12 +32,9 @@ def rows(tables: Any) -> pl.DataFrame:
     rows += [("weibo", ago(age), "x", f"x{age}", 2.0, model) for age, model in ((5, MODEL), (12, OTHER))]
     columns = ("source", "day", "thread_id", "comment_id", "value", "model_id")
     scores = pl.DataFrame(rows, schema=columns, orient="row")
-    more = {
-        "text": pl.format("text {} {}", "source", "comment_id"),
-        "lang": pl.lit("zh"),
-        "user_id": pl.lit(digest(1, 32)),
-    }
-    comments = scores.drop("value", "model_id").with_columns(like_count=pl.Series(range(len(rows))) * 7 % 100, **more)
+    comments = scores.drop("value", "model_id").with_columns(like_count=pl.Series(range(len(rows))) * 7 % 100)
+    text, user = pl.format("text {} {}", "source", "comment_id"), pl.lit(digest(1, 32))
+    comments = comments.with_columns(text=text, lang=pl.lit("zh"), user_id=user)
     for name, frame in (("comments", comments), ("scores", scores)):
         for (source,), part in frame.partition_by("source", as_dict=True).items():
             warehouse.overwrite(name, {"source": source}, filled(name, *part.to_dicts()), "test")
@@ -72,10 +69,8 @@ def test_examples_show_the_change(rows: pl.DataFrame) -> None:
         part = rows.filter(value > edge if way > 0 else value < edge, source=row["source"], day=DAY)
         part = part.sort(-pl.col("like_count"), "thread_id", "comment_id")
         turns.append([(way, text) for text in part["text"]])
-    assert (
-        result["examples"].select("way", "text").rows()
-        == [row for turn in zip(*turns, strict=False) for row in turn][:5]
-    )
+    expected = [row for turn in zip(*turns, strict=False) for row in turn][:5]
+    assert result["examples"].select("way", "text").rows() == expected
     assert {"user_id", "comment_id", "thread_id"}.isdisjoint(result["examples"].columns)
     page = texts(Path(report.write(str(DAY))).read_text(encoding="utf-8"))
     assert "weibo (zh) rose from" in page
