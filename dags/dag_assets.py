@@ -1,7 +1,8 @@
 """The assets: every table of the warehouse and every page, grouped by the stage that makes them.
 
 A consumer of a table is scheduled by the partition key of its events, which is the day. `announce`, which runs after
-each task, adds to the events of the outlets the day, the rows written and the snapshot, or the path of the page.
+each task, adds to the events of the outlets the day, the rows written and the snapshot, or the paths of the page and
+its index.
 """
 
 from typing import Any
@@ -94,11 +95,12 @@ def locate_page(page: Asset, day: str, project: str = "") -> str:
 
 
 def announce(context: Any, result: Any) -> None:
-    """Add the day, and the rows written and the snapshot or the path of the page, to the events of a task's outlets."""
+    """Add the day, and rows and snapshot or the paths of page and index, to the events of a task's outlets."""
     outlets = context["task"].outlets
     if not outlets:
         return
     from pipeline import warehouse
+    from pipeline.tasks.record import pages
 
     ti = context["ti"]
     day = ti.xcom_pull(task_ids="day") if context["dag"].has_task("day") else None
@@ -108,6 +110,7 @@ def announce(context: Any, result: Any) -> None:
             event.extra = {**warehouse.describe_writes(asset.name), "run": ti.run_id}
         else:
             path = locate_page(asset, day, context["params"].get("project", ""))
-            event.extra = {"page": path, "run": ti.run_id}
+            index = pages.locate_index(day if "<day>" in asset.extra["file"] else "")
+            event.extra = {"page": path, "index": str(index), "run": ti.run_id}
         if day:
             event.add_partitions([day])

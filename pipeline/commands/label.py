@@ -7,7 +7,7 @@ import polars as pl
 import polars.selectors as cs
 from typer import Argument, Option, echo
 
-from pipeline import settings, warehouse
+from pipeline import warehouse
 from pipeline.collect.columns import parse
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, this_run
@@ -17,7 +17,7 @@ from pipeline.label import rating_files
 from pipeline.label.selection import Rules
 from pipeline.tasks.labelling import csd, projects
 from pipeline.tasks.labelling import release as releases
-from pipeline.tasks.record import runs
+from pipeline.tasks.record import pages, runs
 from pipeline.tasks.record.retry import retry
 
 Project = Annotated[str, Option("--project", "-p", help="Labelling project.")]
@@ -222,6 +222,7 @@ def guidelines(
 
     if out and not out.parent.is_dir():
         raise Missing(f"{out}: there is no folder {out.parent}")
-    path = out or settings.reports() / f"guidelines-{lang}.html"
-    write_text(path, guidelines.render(lang))
-    echo(path)
+    html = guidelines.render(lang)
+    if out:
+        write_text(out, html)
+    echo(out or pages.write_page(f"guidelines-{lang}.html", html))

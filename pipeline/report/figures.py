@@ -273,3 +273,16 @@ def draw_funnel(rows: pl.DataFrame) -> str:
         axis.set_xlabel("% of rows read")
         figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)
         return render_svg(figure)
+
+
+def draw_changes(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Draw changes (name, change, low, high, is_clear) around 0: rises red, falls blue, unclear ones grey."""
+    with use_style():
+        figure, axis = create_figure((4.8, 0.3 * len(rows) + 0.9))  # a phone shows it whole
+        name_rows(axis, [wrap_name(row["name"]) for row in rows])
+        axis.axvline(0, **DASHED)
+        for y, row in enumerate(rows):
+            colour = GREY if not row["is_clear"] else WARM if row["change"] > 0 else ACCENT
+            draw_mark(axis, y, row, (colour, "o"), "change")
+        axis.set_xlabel("change of the mean implicitness; line: interval of 95 %")
+        return render_svg(figure)

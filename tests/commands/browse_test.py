@@ -13,7 +13,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import fastexcel
 import httpx
@@ -223,8 +223,10 @@ def test_the_commands(tables: Path, tmp_path: Path) -> None:
     write_rows()
     words: Any = [sys.executable, "-m", "pipeline.cli"]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*words, "browse", "--no-open"], **pipes) as process:
-        assert process.stdout.readline().startswith("http://127.0.0.1:")
+    with subprocess.Popen([*words, "browse", "--no-open", "--where", json.dumps(CHINESE)], **pipes) as process:
+        address = process.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:")
+        assert json.loads(unquote(address.partition("#")[2])) == CHINESE
         process.send_signal(signal.SIGINT)
         assert (process.communicate(timeout=30)[1].splitlines()[-1], process.returncode) == ("stopped", 0)
     site = [*words, "export", "site", "-o", tmp_path / "site", "--where", json.dumps(CHINESE)]
@@ -295,6 +297,8 @@ def test_the_page_of_a_server_and_of_a_site(server: Server, corpus: Corpus, tmp_
         page.on("request", lambda sent: re.match(r"http://127\.0\.0\.1:|data:", sent.url) or faults.append(sent.url))
         for event in ("dialog", "pageerror", "console"):
             page.on(event, lambda what: faults.append(str(what)))
+        page.goto(f"{server.address}#{quote(json.dumps(CHINESE))}")  # as `--where` opens it
+        wait_for(page, "25 of")
         page.goto(server.address)
         look_around(page)
         assert server.token not in page.url

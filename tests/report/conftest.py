@@ -17,7 +17,7 @@ def contents() -> dict[str, Any]:
     )  # fmt: skip
     comments = pl.DataFrame(
         {"implicitness": [2.0, 1.75], "source": ["zhihu", "weibo"], "title": ["A hat", None],
-         "text": ["Nice hat.", "你可真准时。"], "like_count": [3, None],
+         "text": ["Nice hat.", "你可真准时。"], "like_count": [3, None], "lang": ["en", "zh"],
          "percentile": [99.0, None], "band": ["veiled", None],
          "words": [[{"word": "Nice", "change": 0.25}, {"word": "hat", "change": -0.1}], None]},
         schema_overrides={"like_count": pl.Int64, "title": pl.String},
@@ -41,7 +41,16 @@ def contents() -> dict[str, Any]:
          "value": [0.952, 0.962], "baseline": [0.844, None], "baseline_name": ["longer_is_implicit", None],
          "pair_count": [26, 26]}
     )  # fmt: skip
+    counts = {"comment_count": 1200, "comment_count_before": 1000, "thread_count": 90, "thread_count_before": 80}
+    shares = {"high_share": 0.4, "high_share_before": 0.25, "low_share": 0.2, "low_share_before": 0.25}
+    change = {"lang": "zh", "day_count": 7, "mean": 1.1, "mean_before": 1.0, "change": 0.1, **counts, **shares}
+    corrected = {"judge": "gpt:scale", "corrected": 0.08, "corrected_low": -0.01, "corrected_high": 0.17}
+    unclear = {"low": float("nan"), "high": float("nan"), "is_clear": False, **dict.fromkeys(corrected)}
+    clear = {"low": 0.05, "high": 0.15, "is_clear": True, **corrected}
+    changes = pl.DataFrame([{"source": "weibo", **change, **clear}, {"source": "zhihu", **change, **unclear}])
+    examples = comments.drop("words").with_columns(way=pl.Series([1, -1]))
     return {
+        "weeks": {"changes": changes, "examples": examples},
         "day": DAY, "scores": scores, "by_source": by_source, "most": comments, "least": comments.reverse(),
         "funnel": funnel, "model": model, "evaluations": evaluations, "signatures": ["implicitness|model:abab|lang:en"],
         "reference": "sample", "weakness": "",

@@ -3,6 +3,7 @@
 import webbrowser
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import quote
 
 from typer import Option, echo
 
@@ -14,9 +15,11 @@ from pipeline.errors import BadInput
 from pipeline.io.atomic import check_empty, create_folder
 from pipeline.report.browse.corpus import Corpus
 from pipeline.report.browse.site import write_site
-from pipeline.report.browse.view import parse_view
+from pipeline.report.browse.view import decode_view, parse_view
 from pipeline.tasks.labelling import judgements
 from pipeline.tasks.record.retry import retry
+
+Where = Annotated[str, Option(help="A view: JSON, or the address of one in `browse`.", show_default="all comments")]
 
 
 def _open_corpus() -> Corpus:
@@ -26,6 +29,7 @@ def _open_corpus() -> Corpus:
 
 
 def browse(
+    where: Where = "",
     port: Annotated[int, Option(min=0, max=65_535, help="Port on 127.0.0.1; 0: a free one.")] = 0,
     no_open: Annotated[bool, Option("--no-open", help="Only print the address; open no browser.")] = False,
 ) -> None:
@@ -33,18 +37,21 @@ def browse(
 
     Prints the address and opens it; it has a token, so give it to no one. Ctrl-C ends it.
 
-    Examples: `undertone browse`; `undertone browse --no-open --port 8123`
+    Examples: `undertone browse`; `undertone browse --where '{"among": {"source": ["weibo"]}}'`; `undertone browse
+    --no-open --port 8123`
     """
     corpus = _open_corpus()
+    parse_view(where, corpus.columns)
 
     def judge(number: int, score: str, rater: str) -> int:
         return retry(judgements.add, *corpus.read_rank(number, score), rater, this_run())
 
     with Server(corpus, judge, port) as server:
         try:
-            echo(server.address)
+            address = f"{server.address}#{quote(decode_view(where))}" if where else server.address
+            echo(address)
             if not no_open:
-                webbrowser.open(server.address)
+                webbrowser.open(address)
             server.serve_forever()
         except KeyboardInterrupt:
             console.report("stopped")
@@ -52,9 +59,7 @@ def browse(
 
 def export_site(
     out: Annotated[Path, Option("--out", "-o", help="Folder to write; it must be empty.")],
-    where: Annotated[
-        str, Option(help="A view: JSON, or the address of one in `browse`.", show_default="all comments")
-    ] = "",
+    where: Where = "",
     limit: Annotated[int, Option(min=1, help="Comments at most, in the order of the view.")] = 20_000,
 ) -> None:
     """Write the page of `browse` with a selection of comments as files for any web server.

@@ -41,12 +41,17 @@ class View(NamedTuple):
         return f"{self.sort}{' desc' * self.descending}, n"
 
 
+def decode_view(text: str) -> str:
+    """Return the JSON of a view that may be the address of a page, or the part of it after `#`."""
+    return unquote(text.rpartition("#")[2]) if text.startswith(("http", "#", "%")) else text
+
+
 def parse_view(text: str, columns: Mapping[str, Column]) -> View:
     """Parse a view from JSON, as it is or as the part of an address after `#`; other fields are the page's own.
 
     BadInput if it is no JSON object of these fields, or names a column that there is not.
     """
-    text = unquote(text.rpartition("#")[2]) if text.startswith(("http", "#", "%")) else text
+    text = decode_view(text)
     try:
         fields = json.loads(text or "{}")
         among = {name: [*map(str, values)] for name, values in fields.get("among", {}).items()}

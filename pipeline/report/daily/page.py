@@ -1,11 +1,14 @@
 """The HTML page of a day. Comments are hostile data: everything but our own figures is escaped."""
 
+import json
+import shlex
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import polars as pl
 
 from pipeline.report import figures
+from pipeline.report.daily import change
 from pipeline.report.sections import format_count, render_template
 
 
@@ -16,6 +19,7 @@ class Contents(TypedDict):
     scores: pl.DataFrame  # source, lang, implicitness, percentile
     reference: str | None  # name of the corpus of the percentiles
     weakness: str  # of the model, in the languages of the day
+    weeks: Mapping[str, pl.DataFrame]  # of `tasks.daily.weeks`: changes and examples, or nothing
     by_source: pl.DataFrame  # view implicitness_by_source_day
     most: pl.DataFrame  # view most_implicit, words (word and change of each, or null)
     least: pl.DataFrame
@@ -43,6 +47,8 @@ def render(contents: Contents) -> str:
         title=contents["day"],
         day=contents["day"],
         warnings=_list_warnings(contents),
+        change=change.build(**contents["weeks"]) if contents["weeks"] else None,
+        browse=[_format_browse(contents["day"], source) for source in [None, *scores["source"].unique().sort()]],
         facts=facts,
         distributions=figures.draw_distributions(scores),
         by_source=contents["by_source"].to_dicts(),
@@ -55,6 +61,13 @@ def render(contents: Contents) -> str:
         evaluations=contents["evaluations"].to_dicts(),
         signatures=contents["signatures"],
     )
+
+
+def _format_browse(day: str, source: str | None) -> str:
+    """Format the command that opens the day, or a source of it, in a browser: a page cannot know port and token."""
+    among = {"among": {"source": [source]}} if source else {}
+    view = json.dumps({**among, "between": {"day": [day, day]}})  # in ASCII, so that it can be copied
+    return f"undertone browse --where {shlex.quote(view)}"
 
 
 def _mark_words(row: Mapping[str, Any]) -> list[tuple[str, float | None]]:

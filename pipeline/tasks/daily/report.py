@@ -8,6 +8,7 @@ import polars as pl
 from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.slices import parse_day
+from pipeline.tasks.daily import weeks
 from pipeline.tasks.impscore import references
 from pipeline.tasks.record import pages
 
@@ -108,6 +109,7 @@ def _collect_contents(day: str) -> Any:
         "scores": scores,
         "reference": reference.name if reference else None,
         "weakness": references.describe_weakness(reference, scores["lang"].unique().to_list()),
+        "weeks": weeks.compare_weeks(day, model_id),
         "by_source": by_source,
         "most": most,
         "least": least,

@@ -28,6 +28,7 @@ from pipeline.tasks.erasure.pages import recount, select_rows
 from pipeline.tasks.erasure.request import CheckedRequest, Request, check_request, resolve
 from pipeline.tasks.erasure.rules import RULES, Targets
 from pipeline.tasks.labelling import release
+from pipeline.tasks.record import pages
 from pipeline.tasks.record.replace import replace_rows
 from pipeline.tasks.record.retry import retry
 
@@ -254,6 +255,8 @@ def _erase_files(erasure: _Erasure, store: str) -> Count:
         paths = [path for path in settings.scratch("").rglob("*") if path.is_file()]
     for path in paths:
         path.unlink(missing_ok=True)
+    if store == "reports" and file_count + len(paths):
+        pages.write_indexes(Path(path).name for path in erasure.removed_paths)
     return row_count, file_count + len(paths)
 
 

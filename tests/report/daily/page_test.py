@@ -1,12 +1,14 @@
 """The page: one file, no network, comments as text and never as markup."""
 
+import json
+import shlex
 from typing import Any
 
 import polars as pl
 import pytest
 
 from pipeline.report.daily.page import render
-from tests.support.pages import HOSTILE, Page, check_offline
+from tests.support.pages import HOSTILE, Page, check_offline, texts
 
 
 def test_page_needs_no_network(contents: Any) -> None:
@@ -69,6 +71,60 @@ def test_numbers_are_shown(contents: Any) -> None:
         "implicitness|model:abab|lang:en",
     ):  # fmt: skip
         assert part in texts
+
+
+def test_the_first_screen_stays_text(contents: Any) -> None:
+    """Hostile sources, judges, comments and titles are read as text; a source cannot leave its quotes in a command."""
+    plain, weeks, names = Page(render(contents)), contents["weeks"], pl.Series(HOSTILE[:2])
+    weeks["changes"] = weeks["changes"].with_columns(source=names, judge=names)
+    weeks["examples"] = weeks["examples"].with_columns(source=names, text=names, title=names)
+    contents["scores"] = contents["scores"].with_columns(source=pl.Series([*HOSTILE[:3], "it's"]))
+    page = Page(render(contents))
+    assert page.tags <= plain.tags
+    assert not [name for _, attrs in page.elements for name in attrs if name.startswith("on")]
+    assert all(page.texts.count(name) >= 3 for name in names)
+    commands = [text for text in page.texts if text.startswith("undertone browse --where") and "among" in text]
+    views = [json.loads(shlex.split(command)[-1]) for command in commands]
+    assert {view["among"]["source"][0] for view in views} == {*HOSTILE[:3], "it's"}
+    assert views[0]["between"] == {"day": ["2026-11-19", "2026-11-19"]}
+
+
+def test_the_change_in_sentences(contents: Any) -> None:
+    """Up or down with its interval, the share above last week's quarter, what a judge says, counts; else why not."""
+    page = texts(render(contents))
+    for sentence in (
+        "The mean implicitness changed clearly in 1 of 2 sources, with intervals of 95 %: weibo (zh) rose from 1.000 "
+        "to 1.100: +0.100 (+0.050 to +0.150).",
+        "In weibo (zh), 40 % of the comments are more implicit than three quarters of last week's; then it was 25 %.",
+        "As the judge gpt:scale would score weibo (zh), its mean changed by +0.080 (−0.010 to +0.170).",
+        "2,400 comments in 180 threads are compared with 2,000 of last week (+20 %).",
+        "↑ raises it Nice hat. A hat zhihu 2.000 99 3 ↓ lowers it 你可真准时。",
+        "zhihu (zh) 7 1,200 1,000 90 80 1.100 1.000 +0.100 –",
+    ):  # fmt: skip
+        assert sentence in page
+    changes = contents["weeks"]["changes"]
+    falling = changes.head(1).with_columns(change=-0.02, low=-0.05, is_clear=False)
+    for rows, sentences in (
+        (changes.tail(1), ("an interval needs ten threads in both weeks.", "no judge corrected them")),
+        (falling, ("each interval of 95 % has 0 in it.", "In weibo (zh), 20 % of the comments are more explicit than")),
+    ):
+        contents["weeks"]["changes"] = rows
+        page = texts(render(contents))
+        assert "No source changed clearly: " in page
+        assert all(sentence in page for sentence in sentences)
+    contents["weeks"] = {}
+    assert "No comparison: no source has scores by this model" in render(contents)
+
+
+def test_figures_have_text_and_comments_their_language(contents: Any) -> None:
+    """Each figure is an image with a name, described by a part of the page; each comment has its language."""
+    elements = Page(render(contents)).elements
+    figures = [attrs for _, attrs in elements if (attrs.get("class") or "").startswith("figure")]
+    assert [figure["role"] for figure in figures if figure["aria-label"]] == ["img"] * 3
+    described = {name for figure in figures for name in (figure["aria-describedby"] or "").split()}
+    assert described == {attrs["id"] for _, attrs in elements if attrs.get("id") in described}
+    langs = [attrs["lang"] for _, attrs in elements if attrs.get("class") == "text"]
+    assert langs == ["en", "zh", "en", "zh", "zh", "en"]
 
 
 def test_warnings(contents: Any) -> None:

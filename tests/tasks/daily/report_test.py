@@ -43,7 +43,7 @@ def test_page_of_the_shipped_model(scored: object) -> None:
     path = settings.reports() / f"{DAY}.html"
     assert (report.locate_page(DAY), path.stat().st_mode & 0o777) == (path, 0o600)
     assert read_page() == html
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    assert sorted(p.name for p in path.parent.iterdir()) == [path.name, f"index-{DAY}.html", "index.html"]
     assert f"model:{shipped.model_id[:12]}" in html
     assert html.count('<p class="warn">') == 2
     assert "The model is weak here (Kendall&#39;s tau on graded groups en 0.56, zh 0.51, expected 0.6)" in html

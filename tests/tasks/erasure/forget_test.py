@@ -1,6 +1,7 @@
 """Forgetting: of every table and store what is one person's goes, and what is others' stays as it was."""
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -89,6 +90,8 @@ def test_what_is_theirs_goes_and_what_is_others_stays(outcome: Outcome) -> None:
     assert not (settings.models() / MODEL).exists()
     assert (settings.models() / OTHER / "model.safetensors").is_file()
     assert (settings.reports() / "2026-11-18.html").is_file()
+    index = (settings.reports() / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r"href=\"([^\"]*)", index) == ["index-2026-11-18.html", "2026-11-18.html"]
     assert outcome.report_days == ["2026-11-19"]
 
 
