@@ -21,6 +21,8 @@ from pipeline.metrics.overlap.segments import Batch, Tokens, count_remaining, li
 from pipeline.metrics.resample import Floats, Ints
 
 Hashes = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.void]
+COUNTS = np.dtype([("hash", np.uint64), ("documents", np.int64)])
 References = Iterable[Sequence[Tokens]] | Callable[[], Iterable[Sequence[Tokens]]]
 
 _FILE_BITS = 7  # so many first bits of a hash number the file that counts it
@@ -61,24 +63,37 @@ def count_documents(references: References, order: int = 4, *, size: int = segme
                 file.write(part.tobytes())
         if not documents:
             raise BadInput("references: expected at least one document, found none")
-        rows = pl.concat(map(_sum_counts, files))
-    return Frequencies(documents, order, rows["hash"].to_numpy(), rows["documents"].to_numpy())
+        sums = np.concatenate([*map(_sum_counts, files)])
+    return Frequencies(documents, order, sums["hash"], sums["documents"])
 
 
-def _count_batch(batch: Batch, order: int) -> npt.NDArray[np.void]:
+def _count_batch(batch: Batch, order: int) -> Counts:
     """Count the documents of each n-gram of a batch: rows of hash and documents, by hash."""
     document = batch.owner[list_owners(batch.ref_ends)]
     ngrams = hash_ngrams(batch.ref_words, batch.ref_ends, batch.types, order)
     rows = pl.concat(pl.DataFrame({"hash": hashes, "document": document[places]}) for hashes, places in ngrams)
-    counts = rows.unique().group_by("hash").agg(documents=pl.len().cast(pl.Int64))
-    return counts.sort("hash").to_numpy(structured=True)
+    rows = rows.sort("hash", maintain_order=True)  # the documents of each hash stay in order
+    documents = rows["document"].to_numpy()
+    is_counted = np.ones(len(documents), np.int64)
+    hashes = rows["hash"].to_numpy()
+    is_counted[1:] = (hashes[1:] != hashes[:-1]) | (documents[1:] != documents[:-1])
+    return _sum_sorted(hashes, is_counted)
 
 
-def _sum_counts(file: IO[bytes]) -> pl.DataFrame:
+def _sum_counts(file: IO[bytes]) -> Counts:
     """Sum the counts of each hash in a file, and keep those of two documents or more."""
     file.seek(0)
-    counts = pl.DataFrame(np.frombuffer(file.read(), np.dtype([("hash", np.uint64), ("documents", np.int64)])))
-    return counts.group_by("hash").sum().filter(pl.col("documents") > 1).sort("hash")
+    counts = np.frombuffer(file.read(), COUNTS)
+    order = np.argsort(counts["hash"], kind="stable")
+    sums = _sum_sorted(counts["hash"][order], counts["documents"][order])
+    return sums[sums["documents"] > 1]
+
+
+def _sum_sorted(hashes: Hashes, documents: Ints) -> Counts:
+    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
+    sums = np.empty(len(starts), COUNTS)
+    sums["hash"], sums["documents"] = hashes[starts], np.add.reduceat(documents, starts)
+    return sums
 
 
 def build_idf(frequencies: Frequencies) -> Callable[[Hashes], Floats]:
