@@ -45,7 +45,8 @@ def train(
     """Train the recogniser on published labels, or on a file into a folder.
 
     Examples: `undertone train subtext`;
-    `undertone train subtext --data tosarcasm/ --data-format tosarcasm --by-topic -o m/`
+    `undertone train subtext --data tosarcasm/ --data-format tosarcasm --by-topic -o m/`;
+    `undertone train subtext --data labelled.csv -o m/ --set units=pieces` (vectors of the encoder, such as a BERT)
     """
     recipe_changes = changes_of(changes or [])
     if data is None and (out or vectors or by_topic):

@@ -1,4 +1,4 @@
-"""The paper's own tables on article commenting (Automatic Article Commenting, section 3, tables 2 to 4 and 7 to 9).
+"""The paper's own tables on article commenting (Automatic Article Commenting, section 3, tables 2 to 9).
 
 What it claims of them is in the view `paper_errata` (errata E11 and E12; AAC-30, AAC-33).
 """
@@ -87,3 +87,9 @@ EXAMPLES = {
 
 Whole numbers, though each comment has two grades, and 26, though each article has 27 comments.
 """
+NORMALISED = {
+    "meteor": ((4, 4.2, 0.47), (3, 2.7, 0.10), (3, 4.8, 0.62), (3, 3.9, 0.40)),
+    "bleu_1": ((4, 2.7, 0.38), (3, 4.5, 0.83)),
+    "w_meteor": ((3, 3.8, 0.34), (3, 3.2, 0.19)),
+}
+"""Tables 5 and 6: grade, normalised score and score of a comment; METEOR has those of both tables (AAC-32)."""

@@ -47,7 +47,8 @@ def build_items(
     ] = None,
     small: Annotated[bool, Option("--small", help="Readers that a CPU can train, by some thousand items.")] = False,
     changes: Annotated[
-        list[str] | None, Option("--set", help="NAME=VALUE of the readers that propose options; repeat it.")
+        list[str] | None,
+        Option("--set", help="NAME=VALUE: concrete_from, specific_from, similar, or of the readers; repeat it."),
     ] = None,
     day: Day = "",
 ) -> None:
@@ -61,11 +62,9 @@ def build_items(
     if splits and not file:
         raise BadInput("--splits is about a file of articles; the items of the tables have a random split")
     paths = {name: path and str(path) for name, path in (("vectors", vectors), ("conllu", conllu))}
-    rules = targets.parse_rules({"scorer": scorer, **paths, "in_context": in_context, "senses": senses})
-    numbers = changes_of(changes or [])
-    choosing = options.parse_choosing(
-        {"rule": rule, "vectors": paths["vectors"], "is_small": small, "numbers": numbers}
-    )
+    values: dict[str, object] = {"scorer": scorer, **paths, "in_context": in_context, "senses": senses, "rule": rule}
+    values |= {"is_small": small, "numbers": changes_of(changes or [])}
+    rules, choosing = targets.parse_rules(values), options.parse_choosing(values)
     subtasks = [targets.check_subtask(subtask)] if subtask else list(SUBTASKS)
     with track("steps") as on_progress:
         if file and out:

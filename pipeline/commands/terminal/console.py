@@ -142,14 +142,18 @@ def table(
 ) -> None:
     """Print a frame as a table, as a message on standard error; cell contents are data, never markup."""
     from rich.table import Table
+    from rich.text import Text
 
-    grid = Table(title=title, title_justify="left", title_style="bold", header_style="dim", box=None, pad_edge=False)
+    console = err if is_message else out
+    if title:  # a line of its own: as the table's title it would be as narrow as the table
+        console.print(Text(title, "bold"), soft_wrap=not console.is_terminal)
+    grid = Table(header_style="dim", box=None, pad_edge=False)
     for name, kind in frame.schema.items():
         options: Any = {"justify": "right", "no_wrap": True} if kind.is_numeric() else {"justify": "left"}
         grid.add_column(escape(_printable(name)), overflow="fold" if name in wide else "ellipsis", **options)
     for row in frame.iter_rows():
         grid.add_row(*(escape(_format_cell(value)) for value in row))
-    (err if is_message else out).print(grid)
+    console.print(grid)
 
 
 def show(frame: "pl.DataFrame", as_json: bool) -> None:

@@ -314,6 +314,9 @@ def explain_agreement(table: pl.DataFrame) -> list[str]:
     if undefined := ", ".join(table.filter(pl.col("fleiss").is_null())["field"]):
         need = "kappa and alpha need two values, and tasks that three raters labelled"
         lines.append(f"{need}: undefined for {undefined}")
+    deleted = table.select("field", pl.col("n_three") - pl.col("n_four") - pl.col("n_waiting")).rows()
+    if names := ", ".join(f"{field} {count}" for field, count in deleted if count > 0):
+        lines.append(f"fleiss_four and tae leave out fields that were deleted: {names}")
     if waiting := ", ".join(f"{field} {count}" for field, count in table.select("field", "n_waiting").rows() if count):
         lines.append(f"fleiss_four and tae are not yet defined where labels wait for the deciding rater: {waiting}")
     return lines

@@ -64,6 +64,8 @@ class ChosenItems(NamedTuple):
 def parse_choosing(values: Mapping[str, Any]) -> Choosing:
     """Make `Choosing` from the params of a DAG or the options of a command; null values keep their default."""
     choosing = Choosing(**targets.select_fields(values, Choosing._fields))
+    numbers = {name: value for name, value in choosing.numbers.items() if name not in targets.NUMBERS}
+    choosing = choosing._replace(numbers=numbers)
     check_name("rule", choosing.rule, CHOICE_RULES)
     return choosing
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import polars as pl
 
 from pipeline import settings, slices, warehouse
-from pipeline.errors import check_name
+from pipeline.errors import BadInput, check_name
 from pipeline.examples.recam import building, targets
 from pipeline.examples.recam.targets import Filter, Vectors
 from pipeline.score.signature import name_encoder
@@ -43,6 +43,8 @@ class Rules(NamedTuple):
 
 
 RULES = Rules()
+NUMBERS = {"concrete_from": (0, 1), "specific_from": (0, 20), "similar": (0, 1)}
+"""Numbers of `Rules` that `--set` of the command and the DAG's parameter `numbers` may change, with their bounds."""
 
 
 def check_subtask(subtask: str) -> str:
@@ -52,7 +54,11 @@ def check_subtask(subtask: str) -> str:
 
 def parse_rules(values: Mapping[str, Any]) -> Rules:
     """Make rules from the params of a DAG or the options of a command; null values keep their default."""
-    rules = Rules(**select_fields(values, Rules._fields))
+    numbers = select_fields(values.get("numbers") or {}, [*NUMBERS])
+    rules = Rules(**select_fields({**values, **numbers}, Rules._fields))
+    for name, (low, high) in NUMBERS.items():
+        if type(value := getattr(rules, name)) not in (int, float) or not low <= value <= high:
+            raise BadInput(f"{name} should be a number from {low} to {high}; found {value!r}")
     senses.check_measure(rules.senses)
     return rules
 

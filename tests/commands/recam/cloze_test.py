@@ -80,7 +80,9 @@ def test_items_of_a_file_to_a_reader(run: Run, tmp_path: Path) -> None:
     command = ("evaluate", "reader", "-m", tmp_path / "gated", "--items", test)
     compared = json.loads(run_well(run, *command, "--against", tmp_path / "attentive", "--json"))["compared"]
     assert compared["low"] <= compared["difference"] <= compared["high"]
-    assert "PINGAN-Omini-Sinitic" in run_well(run, *command, "--submissions")
+    ranks = run_well(run, *command, "--submissions")
+    assert "PINGAN-Omini-Sinitic" in ranks
+    assert "\nAmong the submissions on the paper's test items of imperceptibility, which are not public\n" in ranks
     for name, words in (
         ("Task_2_dev.jsonl", "items of nonspecificity"),
         ("dev.jsonl", "--submissions needs --subtask"),

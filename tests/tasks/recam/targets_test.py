@@ -256,6 +256,16 @@ def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
         targets.parse_rules({"senses": "best"})
 
 
+def test_thresholds_are_numbers_of_a_run() -> None:
+    """`--set` and the DAG's `numbers` change the rules for words; the readers get the other numbers."""
+    values = {"numbers": {"specific_from": 5, "concrete_from": 0.3, "epochs": 2}, "similar": 0.9}
+    assert targets.parse_rules(values) == targets.Rules(concrete_from=0.3, specific_from=5, similar=0.9)
+    assert options.parse_choosing(values).numbers == {"epochs": 2}
+    for value in (1.5, "0.3", True):
+        with pytest.raises(BadInput, match="concrete_from should be a number from 0 to 1; found"):
+            targets.parse_rules({"numbers": {"concrete_from": value}})
+
+
 @pytest.mark.parametrize(
     ("params", "message"),
     [
