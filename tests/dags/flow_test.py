@@ -207,7 +207,7 @@ def test_summaries_to_readers(
 
 
 def test_articles_to_commenters_and_correlations(run: Run, home: Path) -> None:
-    """Articles with comments become a corpus, commenters, grades, scores, correlations and a page; again the same."""
+    """Articles with comments become a corpus, commenters, grades, scores, correlations and a page."""
     run_well(run, "collect", day=DAY, path=str(sample.THREADS), source="sample_news", mapping=THREADS)
     run_well(run, "tokenize", day=DAY)
     small = {"hidden": 4, "embedding": 4, "epochs": 1}
@@ -215,7 +215,8 @@ def test_articles_to_commenters_and_correlations(run: Run, home: Path) -> None:
         "systems": ["ir_t", "seq2seq"], "tool": "simulated", "rows_per_shard": 10,
         "numbers": {"ir_t": {**small, "judged": 20, "foreign": 5}, "seq2seq": {**small, "vocabulary": 100}},
     }  # fmt: skip
-    tables = run_twice(run, ("commenting", conf))
+    run_well(run, "commenting", day=DAY, **conf)
+    tables = read_tables()
     assert set(tables["generated_comments"]["system"]) == {"ir_t", "seq2seq", "human"}
     assert tables["metric_scores"]["is_weighted"].any()
     assert tables["studies"].filter(study="correlation").height > 0
@@ -223,12 +224,11 @@ def test_articles_to_commenters_and_correlations(run: Run, home: Path) -> None:
 
 
 def test_comments_and_sample_to_ndd(run: Run, wordnet: None, home: Path) -> None:
-    """The sample's comments get a context shift, its sentences compressions, the distance tests; again the same."""
+    """The sample's comments get a context shift, its sentences compressions, the distance tests."""
     run_well(run, "collect", day=DAY, path="sample", source="weibo")
     run_well(run, "tokenize", day=DAY)
-    tables = run_twice(
-        run, ("ndd", {"systems": ["fast_ndd", "fast_ndd_sc", "cosine"], "limit": 12, "tool": "simulated"})
-    )
+    run_well(run, "ndd", day=DAY, systems=["fast_ndd", "fast_ndd_sc", "cosine"], limit=6, tool="simulated")
+    tables = read_tables()
     assert tables["studies"].filter(subset="sample:simulated").height
     assert set(tables["models"]["kind"]) >= {"masked_lm_zh"}
     shifted = tables["scores"].filter(metric="context_shift")
