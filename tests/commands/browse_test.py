@@ -19,6 +19,7 @@ import fastexcel
 import httpx
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from scipy.stats import spearmanr
 
 from pipeline import warehouse
@@ -212,6 +213,8 @@ def test_exports_are_what_is_selected_and_run_nothing(server: Server) -> None:
     assert pl.read_csv(io.BytesIO(sheets["csv"]))["text"].to_list() == escaped
     assert fastexcel.read_excel(sheets["xlsx"]).load_sheet(0).to_polars()["text"].to_list() == rows["text"].to_list()
     assert ("comment_id" in rows.columns, "user_id" in rows.columns) == (True, False)
+    ids = pl.read_csv(send(server, f"/api/export?format=to+label&{query}").content, try_parse_dates=True)
+    assert_frame_equal(ids, rows.select("source", "day", "thread_id", "comment_id"))
 
 
 def test_the_commands(tables: Path, tmp_path: Path) -> None:
@@ -308,6 +311,10 @@ def test_the_page_of_a_server_and_of_a_site(server: Server, corpus: Corpus, tmp_
         with page.expect_download() as download:
             page.get_by_role("link", name="parquet").press("Enter")
         assert pl.read_parquet(download.value.path()).height == 60
+        with page.expect_download() as download:
+            page.get_by_role("link", name="to label").press("Enter")
+        assert download.value.suggested_filename == "comment_ids.csv"
+        wait_for(page, "to give these comments to raters, run: undertone label export")
         page.goto(f"http://127.0.0.1:{files.server_port}/")
         look_around(page)
         assert (page.text_content("#summary"), page.get_by_label("Your name").is_hidden()) == (summary, True)

@@ -24,7 +24,8 @@ from pipeline.report.browse.view import parse_view
 
 log = logging.getLogger(__name__)
 
-EXPORTS = ("csv", "parquet", "xlsx")
+IDS = "to label"  # the export of ids alone, for `undertone label export --ids`
+EXPORTS = ("csv", "parquet", "xlsx", IDS)
 MOST_ROWS = 100_000  # of a workbook, which is made in memory
 _CELL = 32_767  # characters of a cell of xlsx
 _MOST_BYTES = 10_000  # of a label
@@ -144,11 +145,13 @@ def _format_json(value: object, status: int = 200) -> Answer:
 
 
 def _export(rows: pl.DataFrame, suffix: str) -> Answer:
-    """Export rows as a file; no spreadsheet runs a text of them as a formula."""
+    """Export rows, or their ids, as a file; no spreadsheet runs a text of them as a formula."""
     import xlsxwriter  # type: ignore[import-untyped]
 
+    if suffix == IDS:
+        rows = rows.select("source", "day", "thread_id", "comment_id")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"comments.{suffix}"
+        path = Path(folder) / ("comment_ids.csv" if suffix == IDS else f"comments.{suffix}")
         if suffix != "xlsx":
             files.write_table(rows, path)
         elif rows.height > MOST_ROWS or any(length > _CELL for length in rows["text"].str.len_chars()):

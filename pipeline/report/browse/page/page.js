@@ -208,6 +208,10 @@ function listen() {
     field.value = state[name];
     field.onchange = () => change({[name]: field.value, page: state.page});
   }
+  find("#exports").onclick = ({target}) => {
+    const command = "undertone label export --project NAME --ids comment_ids.csv";
+    if (target.textContent === "to label") report(`to give these comments to raters, run: ${command}`, false);
+  };
   find("#map canvas").onclick = event => {
     const box = event.target.getBoundingClientRect(), n = findPoint(event.clientX - box.left, event.clientY - box.top);
     if (n !== null) change({open: n, page: state.page});
@@ -223,7 +227,7 @@ try {
   columns = Object.fromEntries(meta.columns.map(column => [column.name, column]));
   readState();
   if (matchMedia("(max-width: 800px)").matches) find("#filters").open = false;
-  find("#exports").append(...meta.exports.map(format => make("a", {textContent: format, download: `comments.${format}`})));
+  find("#exports").append(...meta.exports.map(format => make("a", {textContent: format, download: ""})));
   find("#exports").hidden = !meta.exports.length;
   find("#notes").textContent = meta.notes.join(" ");
   find("#notes").hidden = !meta.notes.length;
