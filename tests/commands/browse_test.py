@@ -59,7 +59,10 @@ def write_rows() -> pl.DataFrame:
     scores = rows.unpivot([*MODELS], index=key).drop_nulls().to_dicts()
     word = rows.select(key).row(13, named=True) | {"model_id": "a" * 64}
     articles = rows.select(key[:3]).unique().with_columns(title=pl.lit(HOSTILE[0]), text=pl.lit(HOSTILE[1])).to_dicts()
+    places = [{"text_hash": value, "x": n * 2.0, "y": 1.0, "signature": f"projection|{n % 2}"}
+              for n, value in enumerate(comments["text_hash"][:30])]  # fmt: skip
     tables = {
+        "projections": places,
         "articles": articles,
         "scores": [row | dict(zip(("metric", "model_id"), MODELS[row.pop("variable")], strict=True)) for row in scores],
         "scores_explained": [word | {"position": n, "word": text} for n, text in enumerate(("lovely", "train"), 1)],
@@ -158,6 +161,21 @@ def test_threads_and_comparisons(corpus: Corpus, built: Any) -> None:
     assert corpus.compare(View(), A, JUDGE)["count"] == 20
 
 
+def test_the_map_of_a_day(corpus: Corpus) -> None:
+    """A day's texts with a place are on its map, scaled, and those of another encoder stand to the right."""
+    assert corpus.describe()["maps"] == [str(DAY)]
+    ids = dict(corpus.select_rows(View(), ids="n, comment_id as id").select("n", "id").iter_rows())
+    points = corpus.place_points(str(DAY))
+    x = {int(ids[n][1:]): value for n, value in zip(points["n"], points["x"], strict=True)}
+    assert sorted(x) == [*range(30)]
+    assert [x[n] for n in (0, 28, 1, 29)] == pytest.approx([0, 0.97 * 15, 15, 15 + 0.97 * 15])
+    assert {*points["y"]} == {15.0}  # the middle: all have one y
+    assert corpus.place_points(str(NEXT))["n"] == []
+    assert len(corpus.place_points()["n"]) == 60
+    with pytest.raises(BadInput):
+        corpus.place_points("soon")
+
+
 def test_nothing_personal_is_in_a_corpus_or_a_site(corpus: Corpus, tmp_path: Path) -> None:
     """A corpus has no pseudonyms, and its texts uncompressed; a site has no id of the platform either."""
     content = corpus.path.read_bytes()
@@ -180,7 +198,8 @@ def send(server: Server, path: str, method: str = "GET", body: Any = None, **hea
     (403, "/api/rows?token=é", {"Cookie": ""}), (403, "/", {"Host": "evil.example:{port}"}),
     (403, "/?token={token}", {"Host": "evil.example"}), (303, "/?token={token}", {"Cookie": ""}),
     (404, "/../../etc/passwd", {}), (404, "/api/thread?n=-1", {}),
-    (400, "/api/rows?view=[", {}), (400, "/api/bins?columns=user_id", {}), (400, "/api/export?format=exe", {}),
+    (400, "/api/rows?view=[", {}), (400, "/api/bins?columns=user_id", {}), (400, "/api/map?day=x", {}),
+    (400, "/api/export?format=exe", {}),
     (200, "/api/label", {"method": "POST", "body": LABEL}), (400, "/api/label", {"method": "POST", "body": {"n": 1}}),
     (403, "/api/label", {"method": "POST", "body": LABEL, "Origin": "http://evil.example"}),
     (403, "/api/label", {"method": "POST", "body": LABEL, "Cookie": ""}),
@@ -307,6 +326,8 @@ def test_the_page_of_a_server_and_of_a_site(server: Server, corpus: Corpus, tmp_
         wait_for(page, "saved")
         assert server.labels[0][1:] == (B, "anna")
         page.get_by_role("button", name="Map").press("Enter")
+        wait_for(page, "30 comments on the map")
+        page.get_by_label("Near by").select_option("characters, all days")
         wait_for(page, "60 comments on the map")
         with page.expect_download() as download:
             page.get_by_role("link", name="parquet").press("Enter")

@@ -130,7 +130,7 @@ def _read(corpus: Corpus, path: str, query: Mapping[str, str]) -> Answer:
         "/api/bins": lambda: corpus.count_bins(view, [*filter(None, names)]),
         "/api/thread": lambda: corpus.read_thread(counts.get("n", -1)),
         "/api/compare": lambda: corpus.compare(view, query.get("a", ""), query.get("b", "")),
-        "/api/map": corpus.place_points,
+        "/api/map": lambda: corpus.place_points(query.get("day", "")),
     }
     if path == "/api/export":
         return _export(corpus.select_rows(view), check_name("format", query.get("format", ""), EXPORTS))
