@@ -18,19 +18,15 @@ def read_places() -> pl.DataFrame:
 def test_run_twice(imported: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each text of each source has a place by the encoder of its language; a second run changes nothing."""
     comments = warehouse.scan("comments").select("source", "text_hash", "lang").unique().collect()
-    assert projections.run(DAY) == projections.run(DAY) == comments.height
+    assert projections.run(DAY) == comments.height
     before = read_places()
-    projections.run(DAY)
+    assert projections.run(DAY) == comments.height
     assert_frame_equal(read_places(), before)
     placed = before.join(comments, on=["source", "text_hash"], validate="1:1")
-    encoders = (
-        placed.with_columns(pl.col("signature").str.extract("encoder:([a-z]+)@")).group_by("lang").agg("signature")
-    )
-    names = {lang: {*signatures} for lang, signatures in encoders.iter_rows()}
-    assert (names["en"], names["zh"]) == ({"embedded"}, {"characters"})
-    assert {row["kept_count"] for row in warehouse.scan("runs", pl.col("step") == "project").collect().to_dicts()} == {
-        *before["source"].value_counts()["count"]
-    }
+    pairs = placed.select("lang", pl.col("signature").str.extract("encoder:([a-z]+)@")).unique().rows()
+    assert {*pairs} >= {("en", "embedded"), ("zh", "characters")}
+    counts = warehouse.scan("runs", pl.col("step") == "project").sort("source").collect()["kept_count"]
+    assert counts.to_list() == before.group_by("source").len().sort("source")["len"].to_list()
     monkeypatch.setattr(projections, "limit_rows", lambda _: 10)  # of more texts the lowest hashes are placed
     projections.run(DAY)
     assert read_places()["text_hash"].n_unique() == 20
