@@ -2,7 +2,8 @@
 
 The DAG reads `comments` and the model of the day, and writes `scores`. The DAG `report` then starts automatically.
 ImpScore is a measure for English: the signature marks scores of other languages as an extension. With *Explain* it also
-writes `scores_explained`: the words that carry the highest and the lowest scores, which the report colours.
+writes `scores_explained`: the words that carry the highest and the lowest scores, which the report colours. With *Map*
+it writes `projections`: the places of texts on the map of `undertone browse`.
 
 **Triage.**
 
@@ -25,6 +26,7 @@ PARAMS = {
     "model_id": optional_param("string", "Model", MODEL, pattern="^[0-9a-f]{64}$"),
     "rows_per_shard": param(10_000, "Texts per shard", SHARDS, minimum=1),
     "explain": param(0, "Explain", "Comments of each end of a source; 0 for none", minimum=0),
+    "map": param(False, "Map", "Place the texts of the day on the map of `undertone browse`; a minute or two"),
 }
 
 
@@ -56,6 +58,14 @@ def score() -> None:
             raise AirflowSkipException("the parameter explain is 0")
         return dict(score.stage_words(list(staged or []), day, pinned, params["explain"]))
 
+    @task(inlets=tables("comments models"), outlets=tables("projections runs"), **GPU)
+    def places(day: str, params: Any = None, run_id: Any = None) -> int:
+        from pipeline.tasks.daily import projections
+
+        if not params["map"]:
+            raise AirflowSkipException("the parameter map is off")
+        return projections.run(day, run_id)
+
     @task(
         inlets=tables("comments models"),
         outlets=tables("scores scores_explained runs"),
@@ -70,6 +80,7 @@ def score() -> None:
     pinned = pin(day)
     staged = implicitness.partial(pinned=pinned).expand(shard=shards(day, pinned))
     publish(staged, words(staged, day, pinned), day, pinned)
+    places(day)
 
 
 score()

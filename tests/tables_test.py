@@ -63,6 +63,7 @@ BREAKS: list[tuple[str, dict[str, Any], str]] = [
     ("scores", {"metric": "sarcasm", "value": float("nan")}, "value|nan"),
     ("scores_explained", {"position": 0}, "position|min"),
     ("scores_explained", {"word": ""}, "word|min_length"),
+    ("projections", {"x": float("nan")}, "x|nan"),
     ("training_texts", {"row_count": 0}, "row_count|min"),
     ("training_texts", {"text_hash": "x"}, "text_hash|regex"),
     ("erasures", {"erasure_id": "e1"}, "erasure_id|regex"),

@@ -33,6 +33,9 @@ Folder = Annotated[Path | None, Option("--out", "-o", help="Folder; below UNDERT
 def export(
     project: Project = "csd",
     day: Annotated[str, Option(help="Select comments of this day first; what is there stays.")] = "",
+    ids: Annotated[
+        Path | None, Option(help="Add the comments whose ids are in this file, such as one of `browse`, by no rule.")
+    ] = None,
     out: Folder = None,
     rater: Raters = None,
     lang: Annotated[list[str], Option(help="Languages to select; repeat it.")] = ["zh"],  # noqa: B006
@@ -48,13 +51,16 @@ def export(
     """Give comments to raters: tasks.jsonl, the guidelines, and sheets to fill in.
 
     Examples: `undertone label export --day 2026-11-19 --limit 200 --rater anna --rater ben --rater chen`;
-    `undertone label export -o tasks/`
+    `undertone label export -o tasks/`; `undertone label export --project veiled --ids comment_ids.csv`
     """
+    rules = Rules(tuple(lang), hot, min_chars, max_chars, min_likes, not any_context, per_thread, limit)
+    if ids and (day or rules != Rules()):
+        raise BadInput("--ids takes exactly the comments of the file; leave out --day and the rules of a selection")
     warehouse.create()
-    if day:
-        rules = Rules(tuple(lang), hot, min_chars, max_chars, min_likes, not any_context, per_thread, limit)
-        if not retry(csd.select, project, day, rules):
-            raise csd.explain_empty_selection(project, day)
+    if ids:
+        retry(csd.select_ids, project, ids, this_run())
+    if day and not retry(csd.select, project, day, rules):
+        raise csd.explain_empty_selection(project, day)
     folder = out or csd.get_step_project(project, csd.STEPS[0]).folder
     tasks, _ = csd.list_step_tasks(project, csd.STEPS[0])
     csd.export(folder, tasks, None, rater or ())

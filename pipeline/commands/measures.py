@@ -10,7 +10,18 @@ from typer import Argument, Exit, Option
 
 from pipeline import left_out
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Encoding, Json, MaybeDay, Model, TableFile, Texts, check_source, today
+from pipeline.commands.terminal.options import (
+    Day,
+    Encoding,
+    Json,
+    MaybeDay,
+    Model,
+    TableFile,
+    Texts,
+    check_source,
+    this_run,
+    today,
+)
 from pipeline.errors import BadInput, Missing
 from pipeline.io.rows import read_chunks
 from pipeline.progress import track
@@ -109,11 +120,31 @@ def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
     explained = (limit or score.EXPLAINED) if is_explained else 0
     with track("scoring") as on_progress:
         count = retry(score.run, day, on_progress, explained)
-    if not count:
-        raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
+    _check_count(count, day)
     references.warn_weak(None, references.load_reference(None))
     table = "; words of the highest and lowest are in scores_explained" if explained else ""
     console.report(f"{count:,} scores for {day}{table}")
+
+
+def _check_count(count: int, day: str) -> None:
+    if not count:
+        raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
+
+
+def project(day: Day = "") -> None:
+    """Place a day's comments on the map of `undertone browse`: those that an encoder finds alike are near each other.
+
+    Writes the table `projections`, from embeddings by the encoders of the model in force, by t-SNE. Of more than 16,384
+    texts (8,976 by the shipped encoder of Chinese) a sample is placed.
+
+    Example: `undertone project --day 2026-11-19`
+    """
+    from pipeline.tasks.daily import projections
+
+    with track("placing") as on_progress:
+        count = retry(projections.run, day, this_run(), on_progress)
+    _check_count(count, day)
+    console.report(f"placed {count:,} texts of {day}; see them by `undertone browse`, Map")
 
 
 def distance(

@@ -81,5 +81,5 @@ def build_tasks(comments: pl.DataFrame, project: str) -> tuple[pl.DataFrame, pl.
         schema_version=pl.lit(schema.hash_schema()),
     )
     is_first = rows["task_id"].is_first_distinct()
-    repeated = rows.filter(~is_first).select("source", reason=pl.lit("same_task"), row_key=KEY)
+    repeated = rows.filter(~is_first).select("source", "day", reason=pl.lit("same_task"), row_key=KEY)
     return rows.filter(is_first), repeated

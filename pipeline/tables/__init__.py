@@ -17,7 +17,7 @@ from pipeline.tables.commenting import CommentGrades, GeneratedComments, MetricS
 from pipeline.tables.examples import ClozeItems, ClozeTargets, Completions, Pairs, Sentences
 from pipeline.tables.labels import AnnotatedComments, Annotations, Labels, LabelTasks
 from pipeline.tables.records import ERASED, PROVENANCE, Dropped, Erasures, ModelErasures, Runs, TrainingTexts
-from pipeline.tables.scores import Compressions, Evaluations, Models, Scores, ScoresExplained, Studies
+from pipeline.tables.scores import Compressions, Evaluations, Models, Projections, Scores, ScoresExplained, Studies
 
 __all__ = ["ERASED", "PROVENANCE", "SOURCE", "TABLES", "AnnotatedComments", "Labels", "Sentences", "Table", "empty"]
 
@@ -64,6 +64,7 @@ TABLES: dict[str, Table] = {
     "model_erasures": Table(ModelErasures, ("erasure_id", "kind", "model_id"), ("kind",)),
     "scores": Table(Scores, (*_COMMENT, "metric", "model_id"), ("source", "day")),
     "scores_explained": Table(ScoresExplained, (*_COMMENT, "model_id", "position"), ("source", "day")),
+    "projections": Table(Projections, ("source", "day", "text_hash"), ("source", "day")),
     "dropped": Table(Dropped, (), ("source", "day")),
     "runs": Table(Runs, ("source", "day", "origin", "step"), ("day",)),
 }

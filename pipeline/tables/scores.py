@@ -100,6 +100,17 @@ class Scores(dy.Schema):
     implicitness_in_range = rule((pl.col("metric") != "implicitness") | pl.col("value").is_between(0.0, 2.0))
 
 
+class Projections(dy.Schema):
+    """Places of the distinct texts of a day on a map. Only places with one day and signature compare."""
+
+    source = source_column()
+    day = dy.Date(description="Day of the comments")
+    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash of the placed text")
+    x = dy.Float64(description="Place across, rounded to 4 decimals")
+    y = dy.Float64(description="Place up, rounded to 4 decimals")
+    signature = dy.String(min_length=8, description="Method, encoder and its revision, seed, code version")
+
+
 class ScoresExplained(dy.Schema):
     """Words of the most and the least implicit comments of a source and day, and how each changes the score."""
 

@@ -70,11 +70,12 @@ select
     (row_number() over (order by implicitness desc, like_count desc, source, day, thread_id, comment_id) - 1)::int as n,
     c.source, c.day, c.thread_id, c.comment_id, thread, parent_id, created_at, lang, c.text, lower(c.text) as folded, t.title,
     like_count as likes, length(c.text)::int as length, percentile, band, words,
-    p.* exclude (source, day, thread_id, comment_id)
+    m.x, m.y, m.signature as projection, p.* exclude (source, day, thread_id, comment_id)
 from comments as c
 join corpus.threads as t using (source, day, thread_id)
 left join (select source, day, thread_id, comment_id, percentile, band from scored) using (source, day, thread_id, comment_id)
 left join explained using (source, day, thread_id, comment_id)
+left join projections as m using (source, day, text_hash)
 left join pivoted as p using (source, day, thread_id, comment_id);
 
 create table corpus.comments as

@@ -46,7 +46,7 @@ _READING = ("SELECT", "EXPLAIN", "MULTI")
 _SCALES = "reference_scales"  # not stored: made of the files of references
 _CATALOG = {"show", "information_schema", "pg_catalog", "sqlite_master"}
 _CORPUS = Path(__file__).with_name("corpus.sql")
-_OF_CORPUS = ("comments", "articles", "scores", "scores_explained", "models")
+_OF_CORPUS = ("comments", "articles", "scores", "scores_explained", "projections", "models")
 
 
 def _folder() -> Path:

@@ -19,6 +19,7 @@ import fastexcel
 import httpx
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from scipy.stats import spearmanr
 
 from pipeline import warehouse
@@ -58,7 +59,9 @@ def write_rows() -> pl.DataFrame:
     scores = rows.unpivot([*MODELS], index=key).drop_nulls().to_dicts()
     word = rows.select(key).row(13, named=True) | {"model_id": "a" * 64}
     articles = rows.select(key[:3]).unique().with_columns(title=pl.lit(HOSTILE[0]), text=pl.lit(HOSTILE[1])).to_dicts()
+    hashes = enumerate(comments["text_hash"][:30])
     tables = {
+        "projections": [{"text_hash": h, "x": n * 2.0, "signature": f"projection|{n % 2}"} for n, h in hashes],
         "articles": articles,
         "scores": [row | dict(zip(("metric", "model_id"), MODELS[row.pop("variable")], strict=True)) for row in scores],
         "scores_explained": [word | {"position": n, "word": text} for n, text in enumerate(("lovely", "train"), 1)],
@@ -157,6 +160,18 @@ def test_threads_and_comparisons(corpus: Corpus, built: Any) -> None:
     assert corpus.compare(View(), A, JUDGE)["count"] == 20
 
 
+def test_the_map_of_a_day(corpus: Corpus) -> None:
+    """A day's texts with a place are on its map, scaled, and those of another encoder stand to the right."""
+    assert corpus.describe()["maps"] == [str(DAY)]
+    ids = dict(corpus.select_rows(View(), ids="n, comment_id as id").select("n", "id").iter_rows())
+    points = corpus.place_points(str(DAY))
+    x = {int(ids[n][1:]): value for n, value in zip(points["n"], points["x"], strict=True)}
+    assert sorted(x) == [*range(30)]
+    assert [x[n] for n in (0, 28, 1, 29)] == pytest.approx([0, 0.97 * 15, 15, 15 + 0.97 * 15])
+    assert {*points["y"]} == {15.0}  # the middle: all have one y
+    assert corpus.place_points(str(NEXT))["n"] == []
+
+
 def test_nothing_personal_is_in_a_corpus_or_a_site(corpus: Corpus, tmp_path: Path) -> None:
     """A corpus has no pseudonyms, and its texts uncompressed; a site has no id of the platform either."""
     content = corpus.path.read_bytes()
@@ -179,7 +194,8 @@ def send(server: Server, path: str, method: str = "GET", body: Any = None, **hea
     (403, "/api/rows?token=é", {"Cookie": ""}), (403, "/", {"Host": "evil.example:{port}"}),
     (403, "/?token={token}", {"Host": "evil.example"}), (303, "/?token={token}", {"Cookie": ""}),
     (404, "/../../etc/passwd", {}), (404, "/api/thread?n=-1", {}),
-    (400, "/api/rows?view=[", {}), (400, "/api/bins?columns=user_id", {}), (400, "/api/export?format=exe", {}),
+    (400, "/api/rows?view=[", {}), (400, "/api/bins?columns=user_id", {}), (400, "/api/map?day=x", {}),
+    (400, "/api/export?format=exe", {}),
     (200, "/api/label", {"method": "POST", "body": LABEL}), (400, "/api/label", {"method": "POST", "body": {"n": 1}}),
     (403, "/api/label", {"method": "POST", "body": LABEL, "Origin": "http://evil.example"}),
     (403, "/api/label", {"method": "POST", "body": LABEL, "Cookie": ""}),
@@ -212,6 +228,8 @@ def test_exports_are_what_is_selected_and_run_nothing(server: Server) -> None:
     assert pl.read_csv(io.BytesIO(sheets["csv"]))["text"].to_list() == escaped
     assert fastexcel.read_excel(sheets["xlsx"]).load_sheet(0).to_polars()["text"].to_list() == rows["text"].to_list()
     assert ("comment_id" in rows.columns, "user_id" in rows.columns) == (True, False)
+    ids = pl.read_csv(send(server, f"/api/export?format=to+label&{query}").content, try_parse_dates=True)
+    assert_frame_equal(ids, rows.select("source", "day", "thread_id", "comment_id"))
 
 
 def test_the_commands(tables: Path, tmp_path: Path) -> None:
@@ -308,10 +326,16 @@ def test_the_page_of_a_server_and_of_a_site(server: Server, corpus: Corpus, tmp_
         wait_for(page, "saved")
         assert server.labels[0][1:] == (B, "anna")
         page.get_by_role("button", name="Map").press("Enter")
+        wait_for(page, "30 comments on the map")
+        page.get_by_label("Near by").select_option("characters, all days")
         wait_for(page, "60 comments on the map")
         with page.expect_download() as download:
             page.get_by_role("link", name="parquet").press("Enter")
         assert pl.read_parquet(download.value.path()).height == 60
+        with page.expect_download() as download:
+            page.get_by_role("link", name="to label").press("Enter")
+        assert download.value.suggested_filename == "comment_ids.csv"
+        wait_for(page, "to give these comments to raters, run: undertone label export")
         page.goto(f"http://127.0.0.1:{files.server_port}/")
         look_around(page)
         assert (page.text_content("#summary"), page.get_by_label("Your name").is_hidden()) == (summary, True)

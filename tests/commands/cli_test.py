@@ -87,6 +87,7 @@ def test_sample_to_report_without_airflow(run: Run, home: Path, tiny_encoder: Pa
     run("tokenize", "--day", DAY).check()
     run("train", "impscore", "--sample", "--day", DAY, "--epochs", "2", "--profile", "paper", "--promote").check()
     run("score", "implicitness", "--day", DAY).check()
+    run("project", "--day", DAY).check(0, "placed 301 texts")
     assert "FAILED" not in run("check").check().out
     page = Path(run("report", "--day", DAY).check().out.strip())
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")

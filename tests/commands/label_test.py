@@ -78,6 +78,27 @@ def test_from_export_to_release(run: Run, comments: None, tmp_path: Path) -> Non
     assert run("label", "withdraw", row_id).code == 4
 
 
+def test_comments_by_their_ids(run: Run, comments: None, tmp_path: Path) -> None:
+    """Exactly the comments of a file of ids become tasks, by no rule; its other rows are counted by reason."""
+    key = "source", "day", "thread_id", "comment_id"
+    rows = warehouse.scan("comments").select(pl.col(key).cast(pl.String)).collect()
+    path = tmp_path / "ids.csv"
+    of_workbook = rows[:1].with_columns(day=pl.col("day") + " 00:00:00")
+    pl.concat([rows[:1], of_workbook, rows.with_columns(day=pl.lit("soon"))]).write_csv(path)
+    words = ("--project", "hard", "-o", tmp_path / "o")
+    row, dropped = run_json(run, "export", "--ids", path, *words)
+    counts = {item["reason"]: item["row_count"] for item in dropped["dropped"]}
+    assert (row["tasks"], counts) == (1, {"unknown_comment": 2, "same_comment": 1})
+    assert warehouse.scan("label_tasks").collect()["comment_id"].to_list() == rows["comment_id"].to_list()[:1]
+    (step,) = warehouse.scan("runs", pl.col("step") == "select").collect().to_dicts()
+    assert (step["kept_count"], step["dropped_count"], step["config"]) == (1, 0, '{"ids": 4}')
+    run("label", "export", "--ids", path, "--day", DAY).check(2, "leave out --day and the rules")
+    rows.select("comment_id").write_csv(path)
+    run("label", "export", "--ids", path).check(2, "expected rows with source, day, thread_id, comment_id")
+    rows.with_columns(source=pl.lit("x")).write_parquet(path.with_suffix(".parquet"))
+    run("label", "export", "--ids", path.with_suffix(".parquet")).check(4, "the ids of any of its 2 rows")
+
+
 def test_simulated_raters(run: Run, comments: None) -> None:
     """`label collect` does one step after the other, and nothing when all is settled."""
     run("label", "export", "--day", DAY)

@@ -95,7 +95,7 @@ def test_a_task_is_known_by_what_it_shows() -> None:
     rows, same = build_tasks(
         build_comments({}, {"thread_id": "t2"}, {"context": "别的标题"}, {"text": "这也太慢了吧"}), "csd"
     )
-    assert same.rows() == [("weibo", "same_task", "t2/c2")]
+    assert same.select("reason", "row_key").rows() == [("same_task", "t2/c2")]
     assert rows["comment_id"].to_list() == ["c1", "c3", "c4"]
     assert rows["task_id"][0] == make_task_id("csd", "一段视频的标题", "这也太快了吧")
     assert rows["task_id"].n_unique() == 3

@@ -24,7 +24,8 @@ from pipeline.report.browse.view import parse_view
 
 log = logging.getLogger(__name__)
 
-EXPORTS = ("csv", "parquet", "xlsx")
+IDS = "to label"  # the export of ids alone, for `undertone label export --ids`
+EXPORTS = ("csv", "parquet", "xlsx", IDS)
 MOST_ROWS = 100_000  # of a workbook, which is made in memory
 _CELL = 32_767  # characters of a cell of xlsx
 _MOST_BYTES = 10_000  # of a label
@@ -129,7 +130,7 @@ def _read(corpus: Corpus, path: str, query: Mapping[str, str]) -> Answer:
         "/api/bins": lambda: corpus.count_bins(view, [*filter(None, names)]),
         "/api/thread": lambda: corpus.read_thread(counts.get("n", -1)),
         "/api/compare": lambda: corpus.compare(view, query.get("a", ""), query.get("b", "")),
-        "/api/map": corpus.place_points,
+        "/api/map": lambda: corpus.place_points(query.get("day", "")),
     }
     if path == "/api/export":
         return _export(corpus.select_rows(view), check_name("format", query.get("format", ""), EXPORTS))
@@ -144,11 +145,13 @@ def _format_json(value: object, status: int = 200) -> Answer:
 
 
 def _export(rows: pl.DataFrame, suffix: str) -> Answer:
-    """Export rows as a file; no spreadsheet runs a text of them as a formula."""
+    """Export rows, or their ids, as a file; no spreadsheet runs a text of them as a formula."""
     import xlsxwriter  # type: ignore[import-untyped]
 
+    if suffix == IDS:
+        rows = rows.select("source", "day", "thread_id", "comment_id")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"comments.{suffix}"
+        path = Path(folder) / ("comment_ids.csv" if suffix == IDS else f"comments.{suffix}")
         if suffix != "xlsx":
             files.write_table(rows, path)
         elif rows.height > MOST_ROWS or any(length > _CELL for length in rows["text"].str.len_chars()):

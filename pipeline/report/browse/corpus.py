@@ -31,7 +31,7 @@ class Corpus:
 
     def __init__(self, path: Path, memory: str = "1GB") -> None:
         self.path = path
-        self._points: dict[str, list[Any]] | None = None
+        self._points: dict[str, dict[str, list[Any]]] = {}  # by day; "": of all days, by characters
         self._con = duckdb.connect(str(path), read_only=True, config={"memory_limit": memory})
         self._con.execute("set enable_external_access = false; set default_null_order = 'nulls_last'")
         self._con.execute("set lock_configuration = true")
@@ -73,7 +73,10 @@ class Corpus:
         """Describe the corpus: its columns, the number of its comments, and where its models are weak."""
         notes = self.select("select note from notes order by 1").to_series().to_list()
         columns = [{**column._asdict(), "label": escape_invisible(column.label)} for column in self.columns.values()]
-        return {"columns": columns, "count": self.select("select count(*) from comments").item(), "notes": notes}
+        sql = "select distinct day::varchar from comments where projection is not null order by 1 desc"
+        maps = self.select(sql).to_series().to_list()
+        count = self.select("select count(*) from comments").item()
+        return {"columns": columns, "count": count, "notes": notes, "maps": maps}
 
     def list_rows(self, view: View, page: int = 0) -> dict[str, Any]:
         """List a page of the rows of a view, and count all its rows."""
@@ -129,13 +132,19 @@ class Corpus:
         correlation = None if value is None or np.isnan(value) else round(value, 3)
         return {"cells": cells, "rows": list_dicts(worst), "correlation": correlation, "count": count}
 
-    def place_points(self) -> dict[str, list[Any]]:
-        """Place a sample of comments on a map, near those with the same characters: n, x, y, and all columns."""
-        sample = self.select(f"select n, text, {self.names} from comments order by hash(n) limit {POINTS}")
-        if self._points is None:
-            points = place_texts(sample).drop("text").with_columns(pl.col(pl.Date).cast(pl.String))
-            self._points = points.to_dict(as_series=False)
-        return self._points
+    def place_points(self, day: str = "") -> dict[str, list[Any]]:
+        """Place a sample of comments on a map: n, x, y, and all columns.
+
+        Those of a day are near others that their encoder finds alike (`projections`). Without a day, those of all days
+        are near others with the same characters.
+        """
+        condition, place = ("day = ?::date and projection is not null", scale_places) if day else ("true", place_texts)
+        sql = f"select n, text, x, y, projection, {self.names} from comments where {condition}"
+        sample = self.select(f"{sql} order by hash(n) limit {POINTS}", [day] if day else ())
+        if day not in self._points:
+            points = place(sample).drop("text", "projection").with_columns(pl.col(pl.Date).cast(pl.String))
+            self._points[day] = points.to_dict(as_series=False)
+        return self._points[day]
 
     def select_rows(self, view: View, limit: int | None = None, ids: str = "thread_id, comment_id") -> pl.DataFrame:
         """Select the rows of a view, or the first of them, with `ids` and all that is not personal."""
@@ -197,3 +206,11 @@ def place_texts(rows: pl.DataFrame) -> pl.DataFrame:
         places = TruncatedSVD(places.shape[1], random_state=0).fit_transform(features)
     x, y = places[:, 1:].argsort(axis=0).argsort(axis=0).T
     return rows.with_columns(x=pl.Series(x), y=pl.Series(y))
+
+
+def scale_places(rows: pl.DataFrame) -> pl.DataFrame:
+    """Scale x and y to the number of rows; those of different projections stand side by side, each as wide as many."""
+    x, y = (((pl.col(name) - pl.col(name).min()) / (pl.col(name).max() - pl.col(name).min())) for name in "xy")
+    x, y = (share.over("projection").fill_nan(0.5) for share in (x, y))
+    start, count = pl.col("projection").rank("min") - 1, pl.len().over("projection")
+    return rows.with_columns(x=start + 0.97 * x * count, y=y * pl.len())

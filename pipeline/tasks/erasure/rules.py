@@ -212,6 +212,7 @@ RULES: dict[str, Rule] = {
     "compressions": Rule([_among("sentences"), _long_text(_WORDS.join(" "), _WORDS.join(""))]),
     "training_texts": Rule([_BY_HASH]),  # the rows keep their count, in one row of the model
     "tokens": Rule([_among("tokens"), _BY_HASH]),  # if no comment of source and day still has it
+    "projections": Rule([_among("tokens"), _BY_HASH]),
     "scores": Rule([_among("comments"), _BY_HASH]),
     "scores_explained": Rule([_among("comments"), _BY_HASH]),
     # a model whose files contain words (`registry.classify_contents`) and that was trained on the text, or of which no

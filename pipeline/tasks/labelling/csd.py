@@ -4,7 +4,7 @@ A project has four steps (round, stage): three raters, the adjudicator, and both
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import polars as pl
 
 from pipeline import left_out, warehouse
 from pipeline.errors import BadInput, Missing, Retry
+from pipeline.io.rows import read_chunks
 from pipeline.label import label_files, rating_files, schema, selection, simulated, stages
 from pipeline.label.selection import Rules
 from pipeline.label.stages import KEY
@@ -41,16 +42,48 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
     alike = rows.select("context", cluster=pl.Series(cluster_near_duplicates(rows["text"])))
     cluster = alike.select(pl.struct("cluster", "context").rank("dense").cast(pl.Int64)).to_series().to_list()
     selected, unselected = selection.select(rows, rules, cluster)
+    config = {name: value for name, value in rules._asdict().items() if value is not None}
+    dropped = unselected.with_columns(day=pl.lit(parse_day(day)))
+    return _add_comments(project, rows, selected, dropped, config, run_id, timer)
+
+
+def select_ids(project: str, path: Path, run_id: str = "cli") -> int:
+    """Select the comments whose ids are in a file, by no rule, as tasks of a project; return its task count.
+
+    Rows that have the ids of no comment are counted as `unknown_comment`; Missing if all rows are such.
+    """
+    timer, key = runs.start(), ["source", "day", "thread_id", "comment_id"]
+    rows = [row for chunk in read_chunks(path) for row in chunk.rows]
+    if not rows or any(name not in row for row in rows for name in key):
+        raise BadInput(f"{path}: expected rows with {', '.join(key)}, as the files of `undertone browse` have them")
+    ids = pl.DataFrame([[str(row[name]) for name in key] for row in rows], key, orient="row")
+    ids = ids.with_columns(pl.col("day").str.head(10).str.to_date(strict=False))  # a workbook has a time too
+    is_of_days = pl.col("day").is_in(ids["day"].unique().drop_nulls().implode())
+    comments = warehouse.scan("comments", is_of_days).join(ids.lazy(), on=key, how="semi").sort(key).collect()
+    if not comments.height:
+        raise Missing(f"{path}: no comment has the ids of any of its {ids.height:,} rows; export them again")
+    unknown_count = ids.unique().join(comments, on=key, how="anti").height
+    repeated_count = ids.height - ids.n_unique()
+    left_out.record_rows("select", {"unknown_comment": unknown_count, "same_comment": repeated_count}, project)
+    dropped = comments.clear().select("source", "day", reason="comment_id", row_key="comment_id")
+    return _add_comments(project, comments, comments, dropped, {"ids": ids.height}, run_id, timer)
+
+
+def _add_comments(
+    project: str, comments: pl.DataFrame, selected: pl.DataFrame, dropped: pl.DataFrame, config: Mapping[str, object],
+    run_id: str, timer: runs.Start,
+) -> int:  # fmt: skip
+    """Add selected ones of some comments to a project, and record each source and day; return the task count."""
     fresh, repeated = selection.build_tasks(selected, project)
     is_out = projects.is_withdrawn(project)
-    withdrawn = fresh.filter(is_out).select("source", reason=pl.lit("withdrawn"), row_key=selection.KEY)
-    fresh, origin = fresh.filter(~is_out), format_origin(project)
+    withdrawn = fresh.filter(is_out).select("source", "day", reason=pl.lit("withdrawn"), row_key=selection.KEY)
+    fresh = fresh.filter(~is_out)
     count = projects.add_tasks(project, fresh, run_id)
-    dropped = pl.concat([unselected, repeated, withdrawn])
-    config = {name: value for name, value in rules._asdict().items() if value is not None}
-    for source in rows["source"].unique().sort():
-        task_count, source_dropped = fresh.filter(source=source).height, dropped.filter(source=source)
-        runs.record_step(source, day, origin, "select", task_count, source_dropped, config, run_id, timer)
+    dropped = pl.concat([dropped, repeated, withdrawn], how="diagonal")
+    for source, day in comments.select("source", "day").unique().sort("source", "day").iter_rows():
+        tasks, day_dropped = (frame.filter(source=source, day=day) for frame in (fresh, dropped))
+        origin = format_origin(project)
+        runs.record_step(source, str(day), origin, "select", tasks.height, day_dropped, config, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
     return count
 

@@ -105,6 +105,10 @@ WORLD: dict[str, Rows] = {
         [{"text_hash": hash_of(text), "tokens": text.split()} for text in (ERASED, SHORT)],
         [{"text_hash": hash_of(text), "tokens": text.split()} for text in ("a reply that stays", "deeper", SHARED)],
     ),
+    "projections": Rows(
+        [{"text_hash": hash_of(text)} for text in (ERASED, SHORT)],
+        [{"text_hash": hash_of(text)} for text in ("a reply that stays", SHARED)],
+    ),
     "scores": Rows(
         [_score(*item) for item in (("9001", ERASED), ("9005", SHARED), ("9006", SHORT))],
         [_score(*item) for item in (("9002", "a reply that stays"), ("9003", "deeper"), ("9004", SHARED))],

@@ -19,7 +19,7 @@ const server = {
   bins: (view, columns) => request("bins", {view: formatView(view), columns: columns.join(",")}),
   thread: n => request("thread", {n}),
   compare: (view, a, b) => request("compare", {view: formatView(view), a, b}),
-  map: () => request("map"),
+  map: day => request("map", {day}),
   judge: (n, score, rater) => request("label", {}, {
     method: "POST", body: JSON.stringify({n, score, rater}), headers: {"Content-Type": "application/json"},
   }),

@@ -17,6 +17,7 @@ function readState() {
   state.a = columns[state.a] ? state.a : scores[0]?.name;
   state.b = columns[state.b] ? state.b : (scores[2] || scores[1] || scores[0])?.name;
   state.color = columns[state.color] ? state.color : state.a || "source";
+  state.map = meta.maps.includes(state.map) ? state.map : state.map === "" ? "" : meta.maps[0] || "";
   state.charts = state.charts.filter(name => columns[name]);
 }
 
@@ -62,9 +63,10 @@ function refresh() {
     draw("compare", `${view}${state.a} ${state.b}`, () => data.compare(state, state.a, state.b), show);
   }
   if (state.tab === "map") {
-    if (!keys.points) report("placing the comments on the map …", false);
-    keys.points ||= data.map();
-    draw("map", `${view}${state.color}${find("#map").clientWidth}`, () => keys.points, showMap);
+    const points = `points ${state.map}`;
+    if (!keys[points]) report("placing the comments on the map …", false);
+    keys[points] ||= data.map(state.map);
+    draw("map", `${view}${state.map}${state.color}${find("#map").clientWidth}`, () => keys[points], showMap);
   }
   if (state.open === undefined) keys.thread = null;
   find("#thread").hidden = state.open === undefined;
@@ -173,6 +175,9 @@ function showMap(points) {
     dot.style.background = COLORS[i % COLORS.length];
     return make("span", {}, dot, make("bdi", {textContent: value}));
   }) : [make("i", {className: "low"}), "low ", make("i", {className: "high"}), "high"]);
+  find("#near").textContent = state.map
+    ? `Comments of ${state.map} that their encoder finds alike lie near each other; encoders stand side by side.`
+    : "Comments with the same characters lie near each other.";
   report(`${format(points.n.length)} comments on the map`, false);
 }
 
@@ -208,6 +213,14 @@ function listen() {
     field.value = state[name];
     field.onchange = () => change({[name]: field.value, page: state.page});
   }
+  const maps = [...meta.maps, ""].map(day => make("option", {textContent: day ? `encoder, ${day}` : "characters, all days", value: day}));
+  find("select[name=map]").replaceChildren(...maps);
+  find("select[name=map]").value = state.map;
+  find("select[name=map]").onchange = event => change({map: event.target.value, page: state.page});
+  find("#exports").onclick = ({target}) => {
+    const command = "undertone label export --project NAME --ids comment_ids.csv";
+    if (target.textContent === "to label") report(`to give these comments to raters, run: ${command}`, false);
+  };
   find("#map canvas").onclick = event => {
     const box = event.target.getBoundingClientRect(), n = findPoint(event.clientX - box.left, event.clientY - box.top);
     if (n !== null) change({open: n, page: state.page});
@@ -223,7 +236,7 @@ try {
   columns = Object.fromEntries(meta.columns.map(column => [column.name, column]));
   readState();
   if (matchMedia("(max-width: 800px)").matches) find("#filters").open = false;
-  find("#exports").append(...meta.exports.map(format => make("a", {textContent: format, download: `comments.${format}`})));
+  find("#exports").append(...meta.exports.map(format => make("a", {textContent: format, download: ""})));
   find("#exports").hidden = !meta.exports.length;
   find("#notes").textContent = meta.notes.join(" ");
   find("#notes").hidden = !meta.notes.length;

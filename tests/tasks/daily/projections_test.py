@@ -1,0 +1,43 @@
+"""Places of the texts of a day on the map: whole, signed, the same again, without texts that are gone."""
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from pipeline import sample, warehouse
+from pipeline.tasks.daily import projections
+from tests.tasks.conftest import Bring
+
+DAY, NEXT = sample.DAY, "2026-11-20"
+
+
+def read_places() -> pl.DataFrame:
+    return warehouse.scan("projections").sort("day", "source", "text_hash").collect()
+
+
+def test_run_twice(imported: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each text of each source has a place by the encoder of its language; a second run changes nothing."""
+    comments = warehouse.scan("comments").select("source", "text_hash", "lang").unique().collect()
+    assert projections.run(DAY) == comments.height
+    before = read_places()
+    assert projections.run(DAY) == comments.height
+    assert_frame_equal(read_places(), before)
+    placed = before.join(comments, on=["source", "text_hash"], validate="1:1")
+    pairs = placed.select("lang", pl.col("signature").str.extract("encoder:([a-z]+)@")).unique().rows()
+    assert {*pairs} >= {("en", "embedded"), ("zh", "characters")}
+    counts = warehouse.scan("runs", pl.col("step") == "project").sort("source").collect()["kept_count"]
+    assert counts.to_list() == before.group_by("source").len().sort("source")["len"].to_list()
+    monkeypatch.setattr(projections, "limit_rows", lambda _: 10)  # of more texts the lowest hashes are placed
+    projections.run(DAY)
+    assert read_places()["text_hash"].n_unique() == 20
+
+
+def test_a_day_has_its_own_texts(imported: object, bring: Bring) -> None:
+    """Another day stays; a text that the day has no more loses its place; a day without comments has none."""
+    projections.run(DAY)
+    before = read_places()
+    bring(NEXT, {"1": "Nice hat, sir.", "2": "It is raining.", "3": "今天真冷。"})
+    assert projections.run(NEXT) == 3
+    bring(NEXT, {"1": "Nice hat, sir."})
+    assert (projections.run(NEXT), projections.run("2026-11-21")) == (1, 0)
+    assert_frame_equal(read_places().filter(pl.col("day") == before["day"][0]), before)
