@@ -144,8 +144,8 @@ def test_gpu_tasks_wait_in_the_pool(bag: Any) -> None:
     assert not [name for name in gpu if name[1] in ("publish", "pairs", "sentences", "answers", "questions", "ask")]
     assert all(bag.dags[d].get_task(t).pool == "gpu" for d, t in gpu)
     page = (DAGS.parent / "docs" / "dags.md").read_text(encoding="utf-8")
-    rows = re.findall(r"`([a-z]+)`: ((?:`[a-z_]+`(?:, )?)+)", page.partition("| tasks | GPU |")[2])
-    assert {(dag_id, name) for dag_id, names in rows for name in re.findall("[a-z_]+", names)} == gpu
+    rows = re.findall(r"`([a-z]+)`: ((?:`[a-z_.]+`(?:, )?)+)", page.partition("| tasks | GPU |")[2])
+    assert {(dag_id, name) for dag_id, names in rows for name in re.findall("[a-z_.]+", names)} == gpu
 
 
 def test_reducers_run_on_empty_days(bag: Any) -> None:
