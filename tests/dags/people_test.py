@@ -11,7 +11,8 @@ from airflow.sdk.exceptions import TaskAwaitingInput
 
 from pipeline import alerts, settings
 from pipeline.tasks.recam import ratings
-from pipeline.tasks.studies import page, questionnaires
+from pipeline.tasks.studies import page as study_page
+from pipeline.tasks.studies import questionnaires
 from tests.support.dag_run import DAGS, dag_run
 
 PROBE = """
@@ -44,42 +45,39 @@ def actions(airflow_db: None, tables: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assignment = {"project": "cloze", "place": "/home/cloze", "tasks": 5, "waiting": 3}
     for module in (ratings, questionnaires):
         monkeypatch.setattr(module, "assign_tasks", lambda *_: assignment)
-    monkeypatch.setattr(page, "write", lambda _: "")
+    monkeypatch.setattr(study_page, "write", lambda _: "")
     monkeypatch.setattr(ratings, "collect_answers", lambda *_: 7)
     return bodies
 
 
 @pytest.mark.parametrize(
-    ("name", "conf", "states", "count"),
+    ("name", "tool", "states", "count"),
     [
-        ("probe", {"tool": "none"}, ["skipped", "skipped", "skipped"], 0),
-        ("probe", {"tool": "files"}, ["success", "success", "skipped"], 1),
-        ("probe", {"tool": "simulated"}, ["success", "success", "success"], 0),
-        ("studies", {"tool": "files", "studies": []}, ["success", "success", "skipped"], 2),
-        ("studies", {"studies": []}, ["skipped", "skipped", "skipped"], 0),
+        ("probe", "none", ["skipped", "skipped", "skipped"], 0),
+        ("probe", "files", ["success", "success", "skipped"], 1),
+        ("probe", "simulated", ["success", "success", "success"], 0),
+        ("studies", "none", ["skipped", "skipped", "skipped"], 0),
+        ("studies", "files", ["success", "success", "skipped"], 2),
     ],
 )
 def test_people_are_asked_once(
-    actions: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    conf: dict[str, Any],
-    states: list[str],
-    count: int,
+    actions: list[str], tmp_path: Path, monkeypatch: Any, name: str, tool: str, states: list[str], count: int
 ) -> None:
     """Without a tool none is asked; simulated people answer at once; else one action links tool, page and rows."""
     (tmp_path / "probe.py").write_text(PROBE, encoding="utf-8")
-    path = {"probe": tmp_path, "studies": DAGS}[name] / f"{name}.py"
-    monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(path.parent))
-    run = dag_run(path, {"day": DAY, **conf})
+    folder, conf, page, last = {
+        "probe": (tmp_path, {}, "cloze", "after"),
+        "studies": (DAGS, {"studies": []}, "studies", "page"),
+    }[name]
+    monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(folder))
+    run = dag_run(folder / f"{name}.py", {"day": DAY, "tool": tool, **conf})
     tasks = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
     assert [tasks[f"people.{name}"] for name in ("give", "approve", "collect")] == states
-    assert tasks["after" if name == "probe" else "page"] == "success"
+    assert tasks[last] == "success"
     assert len(actions) == bool(count)
     for body in actions:
         assert body.count("Project `cloze`: **3 of 5 rows wait** for answers. Tool: /home/cloze") == count
-        assert f"{settings.reports()}/{'cloze' if name == 'probe' else name}-{DAY}.html" in body
+        assert f"{settings.reports()}/{page}-{DAY}.html" in body
 
 
 def test_an_action_without_an_answer_is_reminded_of(airflow_db: None, caplog: pytest.LogCaptureFixture) -> None:
