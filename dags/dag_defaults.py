@@ -20,6 +20,7 @@ from airflow.sdk import (
     ExceptionRetryPolicy,
     Param,
     PartitionedAssetTimetable,
+    PartitionedAtRuntime,
     RetryAction,
     RetryRule,
     get_current_context,
@@ -154,7 +155,7 @@ def schedule(dag_id: str, *, has_day: bool) -> Any:
     """Build the schedule of a DAG from the settings; a DAG without a day has runs without a partition key."""
     value = settings.schedule(dag_id)
     if value == "off":
-        return None
+        return PartitionedAtRuntime() if has_day else None  # by hand, also by a partition key
     if value in TABLES:
         return PartitionedAssetTimetable(assets=TABLES[value])
     if has_day:

@@ -53,8 +53,7 @@ def export(
     warehouse.create()
     if day:
         rules = Rules(tuple(lang), hot, min_chars, max_chars, min_likes, not any_context, per_thread, limit)
-        if not retry(csd.select, project, day, rules):
-            raise csd.explain_empty_selection(project, day)
+        retry(csd.select, project, day, rules)
     folder = out or csd.get_step_project(project, csd.STEPS[0]).folder
     tasks, _ = csd.list_step_tasks(project, csd.STEPS[0])
     csd.export(folder, tasks, None, rater or ())

@@ -265,7 +265,9 @@ def test_data_sets_to_a_model(run: Run, tiny_encoder: Path, tmp_path: Path) -> N
     ("dag_id", "conf"),
     [
         ("ndd", {"treebank": "none.conllu"}),
+        ("ndd", {"model": "count", "adapt": "embedded"}),
         ("commenting", {"numbers": {"att": {"epoch": 2}}}),
+        ("commenting", {"first_day": "2026-11-20", "last_day": "2026-11-01"}),
         ("studies", {"studies": ["detection"], "ask": "m", "detect": ["none"]}),
     ],
 )
