@@ -20,6 +20,7 @@ from airflow.sdk import (
     ExceptionRetryPolicy,
     Param,
     PartitionedAssetTimetable,
+    PartitionedAtRuntime,
     RetryAction,
     RetryRule,
     get_current_context,
@@ -154,7 +155,7 @@ def schedule(dag_id: str, *, has_day: bool) -> Any:
     """Build the schedule of a DAG from the settings; a DAG without a day has runs without a partition key."""
     value = settings.schedule(dag_id)
     if value == "off":
-        return None
+        return PartitionedAtRuntime() if has_day else None  # by hand, also by a partition key
     if value in TABLES:
         return PartitionedAssetTimetable(assets=TABLES[value])
     if has_day:
@@ -277,11 +278,12 @@ def tool_param(*tools: str) -> Param:
     return Param("none", enum=["none", *tools], title="People", description=_ASK)
 
 
-def ask_people(group: str, module: str, names: Sequence[str], day: Any, page: str, table: str) -> Any:
+def ask_people(group: str, module: str, names: Sequence[str], day: Any, page: str, table: str, **options: Any) -> Any:
     """Build the tasks that give work to people, wait for one required action, and collect the answers there are.
 
     The module of `pipeline.tasks` has `assign_tasks` and `collect_answers`, both of a name, such as a subtask, with the
-    day, tool, studio and run. `page` is a name of `PAGES`, and `table` the one of the results.
+    day, tool, studio and run. `page` is a name of `PAGES`, `table` the one of the results; `options` are of
+    the task `collect`.
     """
 
     @task(task_id="give", outlets=tables("label_tasks dropped runs"), trigger_rule="none_failed")
@@ -292,7 +294,7 @@ def ask_people(group: str, module: str, names: Sequence[str], day: Any, page: st
         assignments = [give(name, day, params["tool"], find_studio(), run_id) for name in names]
         return {"assignments": assignments, "page": locate_page(PAGES[page], day)}
 
-    @task(task_id="collect", outlets=tables(f"labels dropped runs {table}"))
+    @task(task_id="collect", outlets=tables(f"labels dropped runs {table}"), **options)
     def collect_all(names: Any, day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         collect = import_module(f"pipeline.tasks.{module}").collect_answers
         return {name: collect(name, day, params["tool"], find_studio(), run_id) for name in names}

@@ -10,7 +10,7 @@ force them.
 - *BadInput: … is damaged* names the partition and the file. Nothing was changed. Restore the file from a copy, or
   collect the partition again (`undertone backfill`).
 - *The catalog … is damaged*: run `undertone recover-catalog`.
-- *BadInput: grace of …*: the limits are too short.
+- *BadInput: keep_days: expected …*: the limit is too short.
 - *Retry*: another writer won the race. The retry resolves it. If another writer changed a partition, the task counts it
   as lost and maintains it next time.
 """

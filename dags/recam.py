@@ -69,18 +69,18 @@ SUBTASKS = ("imperceptibility", "nonspecificity")
 
 @dag(**build("recam", Tag.TRAIN, __doc__, PARAMS))
 def recam() -> None:
+    @task
+    def plan(day: str, params: Any = None) -> list[Any]:
+        from pipeline.tasks.recam import targets
+
+        return list(targets.plan(params["rows_per_shard"], params["source"]))
+
     @task(**GPU, outlets=MODELS)  # trains a scorer, if there are ratings
     def rules(day: str, params: Any = None, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks.recam import options, targets
 
         options.check_params(params)
         return dict(targets.resolve_rules(day, params, params["ratings"], run_id))
-
-    @task
-    def plan(rule_values: Any, params: Any = None) -> list[Any]:
-        from pipeline.tasks.recam import targets
-
-        return list(targets.plan(params["rows_per_shard"], params["source"]))
 
     @task(**GPU)  # embeds words, to leave out what is too similar
     def find(part: Any, rule_values: Any) -> dict[str, Any]:
@@ -158,9 +158,9 @@ def recam() -> None:
         return str(page.write(day))
 
     day = resolve_day()
-    rule_values = rules(day)
-    check_due(day) >> rule_values
-    staged = find.partial(rule_values=rule_values).expand(part=plan(rule_values))
+    parts, rule_values = plan(day), rules(day)
+    check_due(day) >> parts >> rule_values
+    staged = find.partial(rule_values=rule_values).expand(part=parts)
     proposals = propose.expand(job=jobs(targets(staged, day, rule_values)))
     item_counts = items.partial(proposals=proposals, day=day, rule_values=rule_values).expand(subtask=SUBTASKS)
     trained = train.partial(day=day).expand(subtask=subtasks(item_counts))

@@ -7,6 +7,9 @@ with the profile of the paper. The studies of data sets and detection use the se
 the shipped sets and the pairs. The DAG writes `studies` and `<home>/reports/studies-<day>.html`. If a study runs again,
 it replaces its rows of the day.
 
+If *People* names a tool, people rank ten shipped graded groups and choose ten paraphrases (section 6.2; `label_tasks`,
+`labels`). Their means and those of the model are in `studies`, without names.
+
 **Triage.**
 
 - *BadInput* in `check` names the model or the data set. Nothing was trained.
@@ -21,9 +24,10 @@ from typing import Any
 from airflow.sdk import Param, TriggerRule, dag, task
 
 from dag_assets import PAGES, tables
-from dag_defaults import DAY, GPU, Tag, build, check_due, optional_param, param, resolve_day, service
+from dag_defaults import DAY, GPU, Tag, ask_people, build, check_due, param, resolve_day, service, tool_param
 
 STUDIES = "sensitivity trains 360 times; detection sends requests to a language model"
+COST = "Requests stop at this cost in USD"
 ITEMS = {"type": "string", "enum": ["ablation", "sensitivity", "data_sets", "detection", "validation"]}
 PARAMS = {
     "day": DAY,
@@ -31,11 +35,12 @@ PARAMS = {
     "runs": param(3, "Runs", "Number of trainings for each design or setting", minimum=1),
     "epochs": Param(None, type=["null", "integer"], minimum=1, title="Epochs", description="Empty: the paper's 30"),
     "cells_per_task": param(15, "Trainings per task", "For ablation and sensitivity", minimum=1),
-    "model_id": optional_param("string", "Model", "Empty: the model in force for the day"),
+    "model_id": Param(None, type=["null", "string"], title="Model", description="Empty: the one in force for the day"),
     "ask": Param(None, type=["null", "string"], title="Detector", description="Language model for detection"),
     "detect": param([], "Detection sources", "Sources of the sentences for detection", items={"type": "string"}),
     "limit": Param(None, type=["null", "integer"], minimum=1, title="Sentences", description="Maximum for each source"),
-    "max_cost": optional_param("number", "Cost limit", "Requests stop at this cost in USD", minimum=0),
+    "max_cost": Param(None, type=["null", "number"], minimum=0, title="Cost limit", description=COST),
+    "tool": tool_param("files", "label_studio", "simulated"),
 }
 
 
@@ -114,7 +119,8 @@ def studies() -> None:
         models = [params["model_id"]] if params["model_id"] else []
         return validation.write_study(*validation.measure(day, models), day, run_id)
 
-    @task(**GPU, inlets=tables("studies"), outlets=[PAGES["studies"]])  # it embeds the sentences that it shows
+    # on the queue `gpu`, as it embeds the sentences that it shows; none_failed: people may not be asked
+    @task(**GPU, inlets=tables("studies"), outlets=[PAGES["studies"]], trigger_rule=TriggerRule.NONE_FAILED)
     def page(row_count: Any, day: str) -> str:
         from pipeline.tasks.studies import page
 
@@ -129,7 +135,8 @@ def studies() -> None:
     described = describe.partial(day=day).expand(source=described_sources)
     sources = ask.partial(day=day).expand(source=detected_sources)
     row_count = publish(trained, described, detected.partial(day=day).expand(source=sources), day)
-    is_due >> validate(day) >> page(row_count, day)
+    people = ask_people("people", "studies.questionnaires", ["ranking", "choice"], day, "studies", "studies", **GPU)
+    is_due >> [validate(day), people] >> page(row_count, day)
 
 
 studies()

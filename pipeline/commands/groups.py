@@ -6,18 +6,17 @@ from typing import Annotated
 import polars as pl
 from typer import Argument, Option
 
-from pipeline import sample, warehouse
+from pipeline import warehouse
 from pipeline.commands.label import Folder, Raters, RatingTool, Tool
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Json, Model, this_run
 from pipeline.errors import BadInput
 from pipeline.examples.impscore import groups as graded
-from pipeline.examples.impscore import questions
 from pipeline.progress import track
 from pipeline.score.reference import WEAK, describe_weakness
 from pipeline.tasks.impscore import rank as ranking
 from pipeline.tasks.impscore import user_study
-from pipeline.tasks.impscore.user_study import check_kind
+from pipeline.tasks.impscore.train import read_shipped_groups
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.record.retry import retry
 
@@ -44,7 +43,7 @@ def rate(
     Examples: `undertone groups rate ranking --rater anna --rater ben`; `undertone groups rate choice --items mine.jsonl
     --tool label_studio`
     """
-    rows = _read_items(kind, items)
+    rows = user_study.read_items(kind, items)
     folder = out or user_study.get_project(kind, rows).folder
     projects.check_sheets(folder, rater or (), "item")  # before anything is given out
     warehouse.create()
@@ -68,7 +67,7 @@ def ratings(
 
     Examples: `undertone groups ratings ranking anna.xlsx ben.xlsx`; `undertone groups ratings choice --tool simulated`
     """
-    rows = _read_items(kind, items)
+    rows = user_study.read_items(kind, items)
     studio = projects.find_studio() if tool == "label_studio" else None
     retry(user_study.collect, kind, rows, answers or (), tool, studio, this_run())
     with track("measuring") as on_progress:
@@ -150,7 +149,7 @@ def choose(
 
     Examples: `undertone groups choose`; `undertone groups choose --questions mine.jsonl --json`
     """
-    rows = _read_items("choice", questions)
+    rows = user_study.read_items("choice", questions)
     if questions:
         ranking.warn_of_training(rows.select(level=1, text="reference"), model, "questions")
     with track("choosing") as on_progress:
@@ -161,15 +160,8 @@ def choose(
     console.print_result(accuracy, accuracy.drop("by").row(0, named=True), as_json)
 
 
-def _read_items(kind: str, path: Path | None) -> pl.DataFrame:
-    """Read graded groups or choice questions; by default the shipped groups for tests, or questions made of them."""
-    if check_kind(kind) != "choice":
-        return graded.read(path) if path else read_default_groups()[0]
-    return questions.read(path) if path else questions.build_questions(read_default_groups()[0]).drop("group")
-
-
 def read_default_groups() -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read the shipped English groups that the shipped model was not trained on, and those that it was trained on."""
-    rows = graded.add_split(graded.read(sample.GROUPS["en"]))
+    rows = read_shipped_groups("en")
     is_test = pl.col("split") == "test"
     return rows.filter(is_test), rows.filter(~is_test)

@@ -59,8 +59,8 @@ def export(
     warehouse.create()
     if ids:
         retry(csd.select_ids, project, ids, this_run())
-    if day and not retry(csd.select, project, day, rules):
-        raise csd.explain_empty_selection(project, day)
+    if day:
+        retry(csd.select, project, day, rules)
     folder = out or csd.get_step_project(project, csd.STEPS[0]).folder
     tasks, _ = csd.list_step_tasks(project, csd.STEPS[0])
     csd.export(folder, tasks, None, rater or ())

@@ -66,7 +66,7 @@ class Studies(dy.Schema):
 
     study = dy.String(
         regex="^(ablation|sensitivity|data_sets|diversity|detection|correlation|compression|similarity|pruning|"
-        "predicates|context_shift|calibration|validation)$",
+        "predicates|context_shift|calibration|validation|people)$",
         description="Name of the study",
     )
     day = dy.Date(description="Day of the run")

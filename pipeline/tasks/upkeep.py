@@ -28,11 +28,11 @@ def parse_limits(params: Params) -> Limits:
         footers=params["footers"],
         weeks=params["verify_weeks"],
     )
-    for name, period, least in (("grace", limits.grace, GRACE), ("keep", limits.keep, KEEP)):
-        if period < least and not params["force"]:
+    for name, least in (("grace_hours", GRACE // timedelta(hours=1)), ("keep_days", KEEP.days)):
+        if params[name] < least and not params["force"]:
             raise BadInput(
-                f"{name} of {period} is shorter than {least}, the longest that a task or run may last: files that it "
-                "still needs would be removed; force it only while nothing else runs"
+                f"{name}: expected {least} or more, found {params[name]}; a longer task or run still needs the files; "
+                "force it only while nothing else runs"
             )
     return limits
 

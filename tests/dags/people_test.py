@@ -11,7 +11,9 @@ from airflow.sdk.exceptions import TaskAwaitingInput
 
 from pipeline import alerts, settings
 from pipeline.tasks.recam import ratings
-from tests.support.dag_run import dag_run
+from pipeline.tasks.studies import page as study_page
+from pipeline.tasks.studies import questionnaires
+from tests.support.dag_run import DAGS, dag_run
 
 PROBE = """
 from airflow.sdk import dag, task
@@ -41,33 +43,41 @@ def actions(airflow_db: None, tables: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(ApprovalOperator, "execute", respond)
     assignment = {"project": "cloze", "place": "/home/cloze", "tasks": 5, "waiting": 3}
-    monkeypatch.setattr(ratings, "assign_tasks", lambda *_: assignment)
+    for module in (ratings, questionnaires):
+        monkeypatch.setattr(module, "assign_tasks", lambda *_: assignment)
+    monkeypatch.setattr(study_page, "write", lambda _: "")
     monkeypatch.setattr(ratings, "collect_answers", lambda *_: 7)
     return bodies
 
 
 @pytest.mark.parametrize(
-    ("tool", "states", "count"),
+    ("name", "tool", "states", "count"),
     [
-        ("none", ["skipped", "skipped", "skipped"], 0),
-        ("files", ["success", "success", "skipped"], 1),
-        ("simulated", ["success", "success", "success"], 0),
+        ("probe", "none", ["skipped", "skipped", "skipped"], 0),
+        ("probe", "files", ["success", "success", "skipped"], 1),
+        ("probe", "simulated", ["success", "success", "success"], 0),
+        ("studies", "none", ["skipped", "skipped", "skipped"], 0),
+        ("studies", "files", ["success", "success", "skipped"], 2),
     ],
 )
 def test_people_are_asked_once(
-    actions: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, states: list[str], count: int
+    actions: list[str], tmp_path: Path, monkeypatch: Any, name: str, tool: str, states: list[str], count: int
 ) -> None:
     """Without a tool none is asked; simulated people answer at once; else one action links tool, page and rows."""
-    monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(tmp_path))
     (tmp_path / "probe.py").write_text(PROBE, encoding="utf-8")
-    run = dag_run(tmp_path / "probe.py", {"day": DAY, "tool": tool})
+    folder, conf, page, last = {
+        "probe": (tmp_path, {}, "cloze", "after"),
+        "studies": (DAGS, {"studies": []}, "studies", "page"),
+    }[name]
+    monkeypatch.setattr("airflow.settings.DAGS_FOLDER", str(folder))
+    run = dag_run(folder / f"{name}.py", {"day": DAY, "tool": tool, **conf})
     tasks = {ti.task_id: str(ti.state) for ti in run.get_task_instances()}
     assert [tasks[f"people.{name}"] for name in ("give", "approve", "collect")] == states
-    assert tasks["after"] == "success"
-    assert len(actions) == count
+    assert tasks[last] == "success"
+    assert len(actions) == bool(count)
     for body in actions:
-        assert "Project `cloze`: **3 of 5 rows wait** for answers. Tool: /home/cloze" in body
-        assert f"{settings.reports()}/cloze-{DAY}.html" in body
+        assert body.count("Project `cloze`: **3 of 5 rows wait** for answers. Tool: /home/cloze") == count
+        assert f"{settings.reports()}/{page}-{DAY}.html" in body
 
 
 def test_an_action_without_an_answer_is_reminded_of(airflow_db: None, caplog: pytest.LogCaptureFixture) -> None:

@@ -124,10 +124,11 @@ def test_schedules_are_settings(airflow_db: None, monkeypatch: pytest.MonkeyPatc
     from dag_defaults import schedule
 
     assert set(settings.SCHEDULES) == IDS
-    assert schedule("csd", has_day=True) is None
+    assert schedule("csd", has_day=True).partitioned_at_runtime  # a run by hand takes the day as its partition key
     assert schedule("score", has_day=True).asset_condition.name == "tokens"
     monkeypatch.setenv("UNDERTONE_SCHEDULES", "score=off; csd = 30 5 * * 2;")
-    assert schedule("score", has_day=True) is None
+    assert not schedule("score", has_day=True).can_be_scheduled
+    assert schedule("forget", has_day=False) is None
     assert schedule("csd", has_day=True).expression == "30 5 * * 2"
     monkeypatch.setenv("UNDERTONE_SCHEDULES", "scores=off")
     with pytest.raises(BadInput, match=r"UNDERTONE_SCHEDULES: expected DAG=SCHEDULE .* found 'scores=off'"):
@@ -144,8 +145,8 @@ def test_gpu_tasks_wait_in_the_pool(bag: Any) -> None:
     assert not [name for name in gpu if name[1] in ("publish", "pairs", "sentences", "answers", "questions", "ask")]
     assert all(bag.dags[d].get_task(t).pool == "gpu" for d, t in gpu)
     page = (DAGS.parent / "docs" / "dags.md").read_text(encoding="utf-8")
-    rows = re.findall(r"`([a-z]+)`: ((?:`[a-z_]+`(?:, )?)+)", page.partition("| tasks | GPU |")[2])
-    assert {(dag_id, name) for dag_id, names in rows for name in re.findall("[a-z_]+", names)} == gpu
+    rows = re.findall(r"`([a-z]+)`: ((?:`[a-z_.]+`(?:, )?)+)", page.partition("| tasks | GPU |")[2])
+    assert {(dag_id, name) for dag_id, names in rows for name in re.findall("[a-z_.]+", names)} == gpu
 
 
 def test_reducers_run_on_empty_days(bag: Any) -> None:

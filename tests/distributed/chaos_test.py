@@ -28,11 +28,11 @@ KINDS = {"task": 12, "worker": 3, "worker, its tasks live on": 2, "scheduler": 2
 READ = {"comments": "source", "pairs": "source", "tokens": "day", "scores": "day"}  # written whole, a slice at a time
 LIMIT = 3600 if KILLS > 20 else 1200
 ROUND = [
-    Step("collect", DAY, {"path": "sample"}, is_keyed=True),  # sets off tokenize, score and report
+    Step("collect", DAY, {"path": "sample"}),  # sets off tokenize, score and report
     Step("csd", DAY, {"tool": "simulated", "limit": 6}),
 ]
 QUIET = 5  # looks in a row at which no run was going on: an asset starts the next run a moment after the last ended
-FIRST = Step("impscore", DAY, IMPSCORE, is_keyed=True)
+FIRST = Step("impscore", DAY, IMPSCORE)
 CHAIN = ("collect", "tokenize", "score", "report", "csd")
 
 
@@ -100,7 +100,7 @@ class Chaos:
                 self.failed.add(run["dag_run_id"])
                 self.counts[f"runs that failed for good: {dag}"] += 1
                 steps = [step for step in ROUND if step.dag == dag]
-                start(self.cluster, *(steps or [Step(dag, DAY, {}, is_keyed=True)]))
+                start(self.cluster, *(steps or [Step(dag, DAY, {})]))
                 is_busy = True
             is_busy = is_busy or run["state"] in ("queued", "running")
             if dag == "csd" and run["state"] == "running":

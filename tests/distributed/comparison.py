@@ -30,7 +30,7 @@ def start(cluster: Cluster, step: Step) -> None:
     """Start the run of a step."""
     rest = cluster.rest
     if step.day:
-        rest.trigger(step.dag, step.day, step.conf, is_keyed=step.is_keyed)
+        rest.trigger(step.dag, step.day, step.conf)
     else:
         rest.call("POST", f"/dags/{step.dag}/dagRuns", json={"logical_date": None, "conf": step.conf})
 

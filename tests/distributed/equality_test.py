@@ -35,7 +35,7 @@ def contents() -> dict[str, pl.DataFrame]:
 
 def wait_for_end(cluster: Cluster, steps: Iterable[Step], timeout: float = 900) -> None:
     """Wait until the runs of these steps ended well and none of their DAGs is at work; approve what `csd` asks."""
-    expected = Counter((step.dag, step.day if step.is_keyed else None) for step in steps)
+    expected = Counter((step.dag, step.day or None) for step in steps)
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         runs = [(dag, run) for dag in {dag for dag, _ in expected} for run in cluster.rest.runs(dag)]

@@ -21,7 +21,6 @@ class Step(NamedTuple):
     dag: str
     day: str
     conf: dict[str, Any]
-    is_keyed: bool = False  # whether its day is the run's partition key on the cluster
 
 
 class Steps(NamedTuple):
@@ -49,18 +48,18 @@ def plan(folder: Path, data: Path | None) -> Steps:
         csv.writer(file).writerows([("word", "conc.m"), *((word, 1 + 4 / len(word)) for word in words)])
     threads = ",".join(f"{name}={column}" for name, column in sample.THREAD_COLUMNS.items())
     before = [
-        Step("impscore", DAY, IMPSCORE, is_keyed=True),
-        Step("collect", DAY, {"path": "sample", "source": "weibo"}, is_keyed=True),
-        Step("collect", DAY, {"path": str(news), "source": "news"}, is_keyed=True),
-        Step("collect", DAY, {"path": str(sample.THREADS), "source": "sample_news", "mapping": threads}, is_keyed=True),
+        Step("impscore", DAY, IMPSCORE),
+        Step("collect", DAY, {"path": "sample", "source": "weibo"}),
+        Step("collect", DAY, {"path": str(news), "source": "news"}),
+        Step("collect", DAY, {"path": str(sample.THREADS), "source": "sample_news", "mapping": threads}),
     ]
-    healed = [Step(dag, DAY, {}, is_keyed=True) for dag in ("tokenize", "score", "report")]
+    healed = [Step(dag, DAY, {}) for dag in ("tokenize", "score", "report")]
     if data:
         posts = data / "checked_weibo_news_comments_zh" / "checked_posts_comments20.jsonl"
         real.write_text(first(posts, POSTS), encoding="utf-8")
         mapping = "thread_id=id,article_text=text,comments=comments"
         params = {"path": str(real), "source": "checked_weibo", "mapping": mapping}
-        before.append(Step("collect", DAY, params, is_keyed=True))
+        before.append(Step("collect", DAY, params))
     # a few dozen tasks that need no words, no scores and no comments of another day
     small = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabulary": 0}
     recam = {"rule": "paper", "rows_per_shard": 12, "in_context": False, "similar": 0.9999, "scorer": str(rated)}

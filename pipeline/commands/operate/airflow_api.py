@@ -63,10 +63,9 @@ class Rest:
         """Let DAGs run."""
         self.pause(*dag_ids, is_paused=False)
 
-    def trigger(self, dag_id: str, day: str, conf: dict[str, Any] | None = None, *, is_keyed: bool = True) -> str:
-        """Start a run for a day; return its id. A DAG without a schedule takes no key, and the day as a parameter."""
-        params = {**(conf or {}), **({} if is_keyed else {"day": day})}
-        body = {"logical_date": None, "conf": params, **({"partition_key": day} if is_keyed else {})}
+    def trigger(self, dag_id: str, day: str, conf: dict[str, Any] | None = None) -> str:
+        """Start a run for a day, which is its partition key; return the id of the run."""
+        body = {"logical_date": None, "conf": conf or {}, "partition_key": day}
         return str(self.call("POST", f"/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
 
     def runs(self, dag_id: str) -> list[dict[str, Any]]:

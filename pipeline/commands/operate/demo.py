@@ -64,7 +64,7 @@ def demo() -> None:
         if not warehouse.scan("scores", pl.col("day") == parse_day(NEXT)).head(1).collect().height:
             _miss_a_day(rest, earlier, timer)
         params = {"tool": "simulated", "project": PROJECT, "limit": 20}
-        rest.trigger("csd", sample.DAY, params, is_keyed=False)
+        rest.trigger("csd", sample.DAY, params)
         _await(rest, "csd", earlier, timer, approves=True)
     _show(running)
 

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Required, TypedDict
 
-import numpy as np
 import polars as pl
 from markupsafe import Markup
 
@@ -29,14 +28,6 @@ class Spaces(TypedDict):
     silhouettes: Sequence[float]
 
 
-class Agreement(TypedDict):
-    """Raters and how far they agree, each with each."""
-
-    names: Sequence[str]
-    values: Floats
-    measure: str  # such as "Kendall τ"
-
-
 class Contents(TypedDict, total=False):
     """The contents of the page; a part that is absent or without rows is left out."""
 
@@ -47,7 +38,6 @@ class Contents(TypedDict, total=False):
     audit: pl.DataFrame  # of metrics.impscore.artefacts.audit; optionally with `model`, the model's accuracy
     studies: pl.DataFrame  # rows of the table `studies`; shown by model are the newest of each
     spaces: Spaces
-    agreement: Agreement
     weakness: str  # of the model
 
 
@@ -166,23 +156,9 @@ def _build_spaces(spaces: Spaces) -> Section:
     )
 
 
-def _build_agreement(agreement: Agreement) -> Section:
-    names, values = agreement["names"], np.asarray(agreement["values"], float)
-    means = [np.delete(row, i).mean() if len(row) > 1 else np.nan for i, row in enumerate(values)]
-    return Section(
-        f"The mean {agreement['measure']} of two raters is {format_number(float(np.mean(means)))}. In the paper, the "
-        "model agrees with people at least as well as people agree with each other (section 6.3, table 4 and figure "
-        "9).",
-        ("rater", f"mean {agreement['measure']} with the others"),
-        [[name, format_number(float(mean))] for name, mean in zip(names, means, strict=True)],
-        model_figures.draw_matrix(names, values, agreement["measure"]),
-    )
-
-
 _PARTS = {
     "triples": Part("Separation of implicit and explicit sentences", _build_separation),
     "audit": Part("Surface baselines", _build_audit),
     "evaluations": Part("Model evaluation", _build_evaluations),
     "spaces": Part("Sentences of one intention in the two spaces", _build_spaces),
-    "agreement": Part("Rater agreement", _build_agreement),
 }

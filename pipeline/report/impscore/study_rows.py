@@ -15,6 +15,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "sensitivity": dict.fromkeys(("gamma_implicitness", "gamma_pragmatics", "alpha"), pl.Float64),
     "detection": {"by": pl.String, "source": pl.String},
     "validation": {"by": pl.String, "lang": pl.String},
+    "people": {"by": pl.String, "set": pl.Int64, "raters": pl.Int64},
 }
 
 

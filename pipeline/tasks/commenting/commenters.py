@@ -15,6 +15,7 @@ from pipeline.collect import importers
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.splits import draw_uniform
 from pipeline.metrics.resample import Floats
+from pipeline.slices import parse_window
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting.corpus import COMMENT_ID, THREAD, THREAD_ID
 from pipeline.tasks.recam.readers import choose_device
@@ -45,7 +46,8 @@ class Data(NamedTuple):
 
 
 def check_params(params: Mapping[str, Any]) -> None:
-    """Raise BadInput for commenters or changes of their hyperparameters that cannot be trained."""
+    """Raise BadInput for days in the wrong order, and commenters or hyperparameters that cannot be trained."""
+    parse_window(params["first_day"], params["last_day"])
     for system in {**dict.fromkeys(params["systems"]), **params["numbers"]}:
         get_modules(system)[0].make_recipe(system, **params["numbers"].get(system, {}))
 

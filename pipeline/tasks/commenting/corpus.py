@@ -183,7 +183,10 @@ def read_threads(*splits: str) -> pl.DataFrame:
     threads = warehouse.scan("threads", _is_in_splits(splits)).sort(THREAD).collect()
     if not threads.height:
         of_splits = f" of {' and '.join(splits)}" if splits else ""
-        raise Missing(f"the corpus holds no articles{of_splits}; make it: `undertone commenting build`")
+        reasons = warehouse.scan("threads").select("reason").drop_nulls().collect()["reason"].value_counts()
+        counts = ", ".join(f"{reason} {count}" for reason, count in reasons.sort("reason").iter_rows())
+        remedy = f"it dropped {counts}; lower the limits" if counts else "make it: `undertone commenting build`"
+        raise Missing(f"the corpus holds no articles{of_splits}; {remedy}")
     return threads
 
 

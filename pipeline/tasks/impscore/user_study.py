@@ -9,13 +9,15 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import Missing, check_name
+from pipeline.examples.impscore import groups as graded
+from pipeline.examples.impscore import questions
 from pipeline.label import grading, simulated, user_study
 from pipeline.label.user_study import CHOICE, KINDS, MEANING
 from pipeline.metrics.impscore.ranking import average_correlations, count_concordant
 from pipeline.metrics.resample import wilson
 from pipeline.papers.impscore import RECRUITING, TABLE_5, TABLE_11
 from pipeline.progress import OnProgress
-from pipeline.tasks.impscore import rank
+from pipeline.tasks.impscore import rank, train
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.labelling.projects import Project, Studio, Tool
 from pipeline.tasks.record import runs
@@ -29,6 +31,15 @@ COUNT = RECRUITING["sets"] * RECRUITING["items_per_set"]
 def check_kind(kind: str) -> str:
     """Check the name of a task for people and return it."""
     return check_name("task for people", kind, KINDS)
+
+
+def read_items(kind: str, path: Path | None = None) -> pl.DataFrame:
+    """Read graded groups or choice questions; by default the shipped groups for tests, or questions made of them."""
+    is_choice = check_kind(kind) == CHOICE
+    if path:
+        return questions.read(path) if is_choice else graded.read(path)
+    groups = train.read_shipped_groups("en").filter(pl.col("split") == "test")
+    return questions.build_questions(groups).drop("group") if is_choice else groups
 
 
 def get_project(kind: str, items: pl.DataFrame) -> Project:
@@ -114,8 +125,8 @@ def measure(
     if kind == MEANING:
         by_model = answers.clear().drop("rater")
     elif kind == CHOICE:
-        questions = items.with_columns(item_id=pl.format("question_{}", pl.int_range(1, pl.len() + 1)))
-        answered = questions.join(key, on="item_id", how="semi", maintain_order="left")
+        numbered = items.with_columns(item_id=pl.format("question_{}", pl.int_range(1, pl.len() + 1)))
+        answered = numbered.join(key, on="item_id", how="semi", maintain_order="left")
         choices = rank.choose(answered, model, on_progress).select("item_id", value=pl.col("chosen") + 1.0)
         by_model = key.join(choices, on="item_id")
     else:

@@ -32,7 +32,10 @@ STEPS: tuple[Step, ...] = ((1, 1), (1, 2), (2, 1), (2, 2))
 
 
 def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
-    """Select comments of a day as tasks of a project; return its task count. Existing tasks keep their random ids."""
+    """Select comments of a day as tasks of a project; return its task count, or raise Missing if it has no task.
+
+    Existing tasks keep their random ids.
+    """
     from pipeline.examples.impscore.clusters import cluster_near_duplicates
 
     timer = runs.start()
@@ -85,10 +88,12 @@ def _add_comments(
         origin = format_origin(project)
         runs.record_step(source, str(day), origin, "select", tasks.height, day_dropped, config, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
+    if not count:
+        raise _explain_empty_selection(project, day)
     return count
 
 
-def explain_empty_selection(project: str, day: str) -> Missing:
+def _explain_empty_selection(project: str, day: str) -> Missing:
     """Explain why a day gave a project no tasks: it has no comments, or the rules dropped all."""
     dropped = warehouse.scan("dropped", is_step(project, "select") & (pl.col("day") == parse_day(day))).collect()
     reasons = dropped["reason"].value_counts().sort("count", "reason", descending=True)

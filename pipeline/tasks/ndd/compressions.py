@@ -67,6 +67,8 @@ def check_params(params: Mapping[str, Any]) -> None:
         systems.get_system(name)
     if params["ratio"] is not None and not 0 < params["ratio"] <= 1:
         raise BadInput(f"ratio: expected above 0 and at most 1, found {params['ratio']}")
+    if params["model"] and params.get("adapt"):
+        raise BadInput("model and adapt: an adapted encoder replaces the model; give one of the two")
     job = make_job(params, "", params["model"])
     systems.check_distance(job.distance)
     masked_lm.check_ref(job.ref)

@@ -26,11 +26,9 @@ PARTS: dict[str, Any] = {
     "audit": AUDIT.with_columns(model=pl.lit(0.95)),
     "evaluations": EVALUATIONS,
     "studies": pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION,
-                          samples.VALIDATION, samples.CALIBRATION]),
+                          samples.VALIDATION, samples.CALIBRATION, samples.PEOPLE]),
     "spaces": {"points": [np.eye(4, 2), np.ones((4, 2))], "groups": ["rent", "rent", "dog", "dog"],
                "silhouettes": (0.51, 0.12)},
-    "agreement": {"names": ["Human 1", "Human 2", "ImpScore"], "measure": "Kendall τ",
-                  "values": np.array([[1, 0.6, 0.2], [0.6, 1, 0.4], [0.2, 0.4, 1]])},
 }  # fmt: skip
 
 TITLES = {name: part.title for name, part in (_PARTS | STUDIES).items()}
@@ -54,8 +52,8 @@ def full_page() -> str:
 
 
 def test_every_part_is_there(full_page: str) -> None:
-    """Each part has its heading, a sentence that names the paper's section, and all but one a figure."""
-    check_sections(full_page, list(TITLES.values()), len(TITLES) - 1)
+    """Each part has its heading, a sentence that names the paper's section, and all but two a figure."""
+    check_sections(full_page, list(TITLES.values()), len(TITLES) - 2)
     sentences = [line for line in full_page.split("\n") if 'class="says"' in line]
     assert len(sentences) == len(TITLES)
     assert all("paper" in line or "section" in line for line in sentences)
@@ -91,7 +89,7 @@ def test_numbers_are_shown(full_page: str) -> None:
         "all 0.850 0.700 0.950 300", "esnli 0.900 0.500 0.950 120",
         "implicitness_accuracy test all length 0.952 0.850 1,204", "kendall_tau test groups:en words 0.751 0.100 20",
         "The mean silhouette of the groups is 0.510 in the pragmatic space and 0.120 in the semantic space.",
-        "The mean Kendall τ of two raters is 0.400.", "Human 1 0.400", "Human 2 0.500", "ImpScore 0.300",
+        "ranking people kendall_tau 0.700 1 5 50",
         "with the cosine for I is 0.946. The highest with the Euclidean distance is 0.929.",
         "cosine euclidean pragmatic → semantic 0.953 0.010 0.962 0.010 3 0.953 / 0.962",
         "best at γ1 = 0.5, γ2 = 0.5, α = 0.5",
@@ -151,8 +149,7 @@ def test_names_stay_text(full_page: str) -> None:
         "audit": pl.concat(AUDIT[:1].with_columns(subset=pl.lit(name)) for name in names),
         "evaluations": pl.concat(EVALUATIONS[:1].with_columns(baseline_name=pl.lit(name)) for name in names),
         "spaces": {"points": [np.eye(3, 2)] * 2, "groups": names, "silhouettes": (0.1, 0.2)},
-        "agreement": {"names": names, "values": np.eye(3), "measure": HOSTILE[0]},
         "studies": samples.frame(*spreads, *detections),
     }  # fmt: skip
     html = render({**contents(**parts), "model_id": HOSTILE[1], "day": HOSTILE[2]})
-    check_names(html, full_page, 5, names)  # audit, baseline, rater, two studies
+    check_names(html, full_page, 4, names)  # audit, baseline, two studies

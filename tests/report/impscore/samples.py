@@ -90,3 +90,4 @@ AUDIT = pl.DataFrame(
     {"subset": ["all", "all", "esnli", "esnli"], "baseline": ["length", "words"] * 2,
      "accuracy": [0.85, 0.7, 0.9, 0.5], "pair_count": [300, 300, 120, 120]}
 )  # fmt: skip
+PEOPLE = frame(row("people", "kendall_tau", 0.7, "ranking", by="people", set=1, raters=5, row_count=50))

@@ -69,6 +69,8 @@ def test_a_window_of_days(sample_corpus: Path) -> None:
     assert "outside_window" in corpus.build(
         DAY, corpus.parse_rules({"first_day": "2017-04-01", "last_day": "2017-08-31"})
     )
+    with pytest.raises(Missing, match=r"no articles of train; it dropped .*outside_window.*; lower the limits"):
+        corpus.read_threads("train")
 
 
 def test_without_articles_there_is_no_corpus(tables: Path) -> None:

@@ -38,7 +38,10 @@ def write_labels(project: str, folder: Path) -> list[Path]:
 
 
 def test_selecting_again_keeps_the_random_ids(project: str) -> None:
-    """A day selected again gives the same tasks; other rules add to them; the funnel adds up and names reasons."""
+    """A day selected again gives the same tasks; other rules add to them; the funnel adds up and names reasons.
+
+    Rules that no comment fits are refused in a new project.
+    """
     before = read_table("label_tasks")
     assert before.height == before["row_id"].n_unique() == 3
     for rules in (Rules(), Rules(most_chars=8)):
@@ -47,6 +50,8 @@ def test_selecting_again_keeps_the_random_ids(project: str) -> None:
     run = read_table("runs").filter(step="select").row(0, named=True)
     assert (run["read_count"], run["kept_count"], run["dropped_count"]) == (3, 2, 1)
     assert read_table("dropped").filter(step="select")["reason"].to_list() == ["too_long"]
+    with pytest.raises(Missing, match="fits the rules, which dropped: too_short 3"):
+        csd.select("another", DAY, Rules(least_chars=150))
 
 
 def test_two_stages_and_two_rounds_by_hand(project: str) -> None:

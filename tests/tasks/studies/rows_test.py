@@ -19,7 +19,7 @@ from pipeline.models import encoder as encoders
 from pipeline.models.impscore import DESIGNS
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import in_force, pairs, rank, scoring, train
-from pipeline.tasks.studies import page
+from pipeline.tasks.studies import page, questionnaires
 from pipeline.tasks.studies import rows as study_rows
 from pipeline.training.impscore import heads
 from pipeline.training.impscore.fit import make_recipe
@@ -315,3 +315,22 @@ def test_the_page_of_a_day(
     ):  # fmt: skip
         suffix = f" (model {model[:12]})" if title.startswith(("Implicitness", "Diversity", "Detection")) else ""
         assert html.count(f">{title}{suffix}</h2>") == 1, title
+
+
+@pytest.mark.parametrize(("kind", "metrics"), [("ranking", 2), ("choice", 1)])
+def test_people_answer_questionnaires(tables: Path, enlist: Enlist, kind: str, metrics: int) -> None:
+    """All ten items wait; without answers nothing is published, then means of simulated people and the model, once."""
+    model_id = enlist(DAY, 1)
+    assignment = questionnaires.assign_tasks(kind, DAY, "files")
+    assert (assignment["tasks"], assignment["waiting"]) == (10, 10)
+    assert (Path(assignment["place"]) / "hiring.md").is_file()
+    counts = [
+        questionnaires.collect_answers(kind, DAY, tool, None, "r") for tool in ("files", "simulated", "simulated")
+    ]
+    assert counts[0] == 0 < counts[1] == counts[2]
+    rows = load_table()
+    assert set(rows["model_id"]) == {model_id}
+    people = rows.filter(pl.col("setting").str.contains('"by": "simulated"'))
+    assert (rows.height, people.height) == (2 * metrics, metrics)
+    assert set(people["row_count"]) == {50}  # five people, ten items
+    assert "People and the model on graded groups" in Path(page.write(DAY)).read_text(encoding="utf-8")
