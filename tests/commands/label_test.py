@@ -163,7 +163,7 @@ def test_agreement_of_any_file(run: Run, home: Path, tmp_path: Path) -> None:
     ("words", "code", "message"),
     [
         (("--day", "2026-01-01"), 4, f"no comments of 2026-01-01; days with comments, the newest first: {DAY}"),
-        (("--day", DAY, "--lang", "en"), 4, "fits the rules, which dropped: language 2"),
+        (("--day", DAY, "--lang", "en"), 4, "fits the rules, which dropped: language 2; choose languages by --lang"),
         (("--day", DAY, "--rater", "../anna"), 2, "letters, digits"),
     ],
 )

@@ -47,7 +47,9 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
     selected, unselected = selection.select(rows, rules, cluster)
     config = {name: value for name, value in rules._asdict().items() if value is not None}
     dropped = unselected.with_columns(day=pl.lit(parse_day(day)))
-    return _add_comments(project, rows, selected, dropped, config, run_id, timer)
+    if not (count := _add_comments(project, rows, selected, dropped, config, run_id, timer)):
+        raise _explain_empty_selection(project, day)
+    return count
 
 
 def select_ids(project: str, path: Path, run_id: str = "cli") -> int:
@@ -88,8 +90,6 @@ def _add_comments(
         origin = format_origin(project)
         runs.record_step(source, str(day), origin, "select", tasks.height, day_dropped, config, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
-    if not count:
-        raise _explain_empty_selection(project, day)
     return count
 
 
@@ -98,7 +98,8 @@ def _explain_empty_selection(project: str, day: str) -> Missing:
     dropped = warehouse.scan("dropped", is_step(project, "select") & (pl.col("day") == parse_day(day))).collect()
     reasons = dropped["reason"].value_counts().sort("count", "reason", descending=True)
     if counts := ", ".join(f"{reason} {count}" for reason, count in reasons.iter_rows()):
-        return Missing(f"no comment of {day} fits the rules, which dropped: {counts}")
+        hint = "; choose languages by --lang (zh by default)" if "language" in set(reasons["reason"]) else ""
+        return Missing(f"no comment of {day} fits the rules, which dropped: {counts}{hint}")
     days = warehouse.scan("comments").select(pl.col("day").unique().sort(descending=True)).head(5).collect()["day"]
     newest = ", ".join(map(str, days)) or "none"
     return Missing(f"there are no comments of {day}; days with comments, the newest first: {newest}")
