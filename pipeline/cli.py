@@ -29,7 +29,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
                             "operate.upkeep:snapshot"),
         "report": Command("Write a day's HTML report and print its path.", "data:report"),
         "browse": Command("Look at the scored comments in a browser, on this machine alone.", "browse.command:browse"),
-        "project": Command("Place a day's comments on the map of `browse`, by their embeddings.", "measures:project"),
+        "project": Command("Place a day's comments on the map of `undertone browse`.", "measures:project"),
         "export": Family("The page of `browse` as files.", {"site": "browse.command:export_site"}),
     },
     "Measures": {
