@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import polars as pl
+import tenacity
 from dataframely.exc import ValidationError
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, ValidationException
@@ -42,6 +43,13 @@ WRITTEN: deque[dict[str, object]] = deque(maxlen=1000)
 _BYTES: ContextVar[int] = ContextVar("bytes_written", default=0)
 
 Slice = dict[str, str | date]
+
+# pyiceberg 0.12 looks for files to rewrite in threads that share one evaluator: now and then it misses one and refuses
+_THRICE = tenacity.Retrying(
+    retry=tenacity.retry_if_exception_message(match="Missing required files to delete"),
+    stop=tenacity.stop_after_attempt(3),
+    reraise=True,
+)
 
 
 def make_slice(**columns: str | date | None) -> Slice:
@@ -116,7 +124,8 @@ def _write(handle: Table, name: str, partition: Slice, frame: pl.LazyFrame, run_
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Delete operation did not match any records")
-            frame.sink_iceberg(
+            _THRICE(
+                frame.sink_iceberg,
                 guarded,
                 mode="overwrite",
                 overwrite_filter=And(AlwaysTrue(), AlwaysTrue(), *(EqualTo(c, v) for c, v in partition.items())),
