@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.label.rating_files import MOST_RATERS, Ratings, Reading, read
+from pipeline.label.rating_files import MOST_RATERS, MOST_VALUES, Ratings, Reading, read
 
 LONG = "item,coder,what,label\n1,ann,tone,2\n1,ben,tone,2.0\n2,ann,tone,NA\n2,ben,tone,+3\n"
 SHEET = "item,coder,tone,comment\n1,ann,2,so\n1,ben,2,\n2,ann,,\n2,ben,3,x\n"
@@ -51,6 +51,12 @@ def test_rows_are_tasks_where_columns_are_named(tmp_path: Path) -> None:
     assert read(path, Reading(columns=["ann", "ben"]))["task_id"].unique().sort().to_list() == ["row 2", "row 3"]
 
 
+def test_a_field_may_have_as_many_values_as_is_said(tmp_path: Path) -> None:
+    """`MOST_VALUES` values are read; more are refused, below."""
+    rows = "".join(f"{n},v{n},w{n}\n" for n in range(MOST_VALUES // 2))
+    assert read(write(tmp_path, f"task_id,a,b\n{rows}"), Reading())["value"].n_unique() == MOST_VALUES
+
+
 @pytest.mark.parametrize(
     ("text", "reading", "message"),
     [
@@ -65,7 +71,7 @@ def test_rows_are_tasks_where_columns_are_named(tmp_path: Path) -> None:
         ("task_id,a\n1,x\n", Reading(), f"labels of 1 raters (a), expected 2 to {MOST_RATERS}"),
         ("task_id,a,b\n1,x,\n2,,y\n", Reading(), "f.csv: no task has labels of two raters"),
         ("task_id,a,b\n1,x,y\n", Reading(level="ordinal"), "field 'label': the order of x, y is unknown"),
-        ("task_id,a,b\n" + "".join(f"{n},v{n},w{n}\n" for n in range(60)), Reading(), "field 'label': 120 values"),
+        ("task_id,a,b\n" + "".join(f"{n},v{n},w{n}\n" for n in range(51)), Reading(), "field 'label': 102 values"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_read_is_named(text: str, reading: Reading, message: str, tmp_path: Path) -> None:

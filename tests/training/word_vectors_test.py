@@ -63,14 +63,14 @@ def test_frequent_words_come_first_and_rare_ones_not_at_all(texts: list[list[str
 
 def test_pairs_stay_within_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pairs are exactly those within a text and within the window."""
-    texts = [["a", "b", "c", "d"], ["e", "f"]] * 50
+    texts = [["y", "z"], *[["a", "b", "c", "d"], ["e", "f"]] * 50]
     words, tokens, text_of = word_vectors._number_tokens(texts, 1)
     generator = torch.Generator().manual_seed(1)
     recipe = replace(TINY, window=2)
     pairs = set()
     for centers, neighbours in word_vectors._draw_pairs(tokens, text_of, torch.ones(len(words)), recipe, generator):
         pairs |= {(words[i], words[j]) for i, j in zip(centers.tolist(), neighbours.tolist(), strict=True)}
-    near = {("a", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "d"), ("e", "f")}
+    near = {("a", "b"), ("a", "c"), ("b", "c"), ("b", "d"), ("c", "d"), ("e", "f"), ("y", "z")}
     assert pairs == near | {(j, i) for i, j in near}
 
 
