@@ -88,7 +88,7 @@ faults: export FAULTS_KILLS ?= 200
 faults: setup
 	$(BIN)/python -m pytest -s tests/faults tests/distributed/chaos_test.py tests/commands/operate/broken_worlds_test.py
 
-# Celery, PostgreSQL, Redis and an object store: tables equal to the embedded ones, days in any order, erasures; half an hour
+# Celery, PostgreSQL, Redis and an object store: tables equal to the embedded ones, days in any order, erasures
 cluster: setup
 	$(BIN)/python -m pytest $(foreach name,equality range days forget,tests/distributed/$(name)_test.py)
 

@@ -269,9 +269,7 @@ def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str
         text=extract_text(text) if "<" in text and _MARKUP.search(text) else text,  # weibo-crawler leaves the HTML in
         row_key=row_key,
     )
-    if len(mapping) == 1:  # a file of texts, a million a file
-        return comment
-    if not mapping.keys() & _COMMENT_FIELDS:
+    if not mapping.keys() & _COMMENT_FIELDS:  # a file of texts, a million a file
         comment.user = read_text(row, mapping, "user", place)
         return comment
     comment.comment_id = read_text(row, mapping, "comment_id", place) or row_key

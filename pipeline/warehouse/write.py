@@ -45,7 +45,7 @@ _BYTES: ContextVar[int] = ContextVar("bytes_written", default=0)
 Slice = dict[str, str | date]
 
 # pyiceberg 0.12 looks for files to rewrite in threads that share one evaluator: now and then it misses one and refuses
-_THRICE = tenacity.Retrying(
+_retry_missed_file = tenacity.Retrying(
     retry=tenacity.retry_if_exception_message(match="Missing required files to delete"),
     stop=tenacity.stop_after_attempt(3),
     reraise=True,
@@ -124,7 +124,7 @@ def _write(handle: Table, name: str, partition: Slice, frame: pl.LazyFrame, run_
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Delete operation did not match any records")
-            _THRICE(
+            _retry_missed_file(
                 frame.sink_iceberg,
                 guarded,
                 mode="overwrite",

@@ -48,13 +48,13 @@ def originals() -> pl.DataFrame:
 def articles(count: int) -> Iterator[pl.DataFrame]:
     """Shards of articles no two of which are the same: thread_id, text, summary."""
     read = originals()
-    texts, said = (read[name].to_list() for name in ("text", "summary"))
+    texts, summary_texts = (read[name].to_list() for name in ("text", "summary"))
 
     def one(number: int) -> tuple[str, str, str]:
         turn, place = divmod(number, len(texts))
         own, other = (texts[at % len(texts)].split("\n") for at in (place, place + 7 * turn))
         lines = [other[i % len(other)] if i % 2 and turn else line for i, line in enumerate(own)]
-        return str(number), _renamed("\n".join(lines), turn), _renamed(said[place], turn)
+        return str(number), _renamed("\n".join(lines), turn), _renamed(summary_texts[place], turn)
 
     made = map(one, range(count))
     while rows := [*islice(made, SHARD)]:
@@ -64,7 +64,7 @@ def articles(count: int) -> Iterator[pl.DataFrame]:
 def _renamed(text: str, turn: int) -> str:
     """The text with an ending to each name."""
     ending = "".join("aeiou"[int(digit) % 5] + "lmnrs"[int(digit) // 5] for digit in str(turn)) if turn else ""
-    return re.sub(r"(?<=[a-z,] )[A-Z][a-z]+", lambda found: found[0] + ending, text)
+    return re.sub(r"(?<=[a-z,] )[A-Z][a-z]+", lambda name: name[0] + ending, text)
 
 
 def trained(vectors: Any) -> Any:
@@ -79,11 +79,11 @@ def rules(rows: pl.DataFrame, analyse: tagging.Analyzer, scorer: Any, store: sen
     """The rules of both subtasks for a shard, whose words are scored here."""
     words = sorted({token.text.lower() for text in rows["summary"] for sentence in analyse(text) for token in sentence})
     scores = {word: value for word, value in zip(words, scorer(words).tolist(), strict=True) if not math.isnan(value)}
-    found = (
+    both = (
         targets.build_imperceptibility_rule(scores),
         targets.build_nonspecificity_rule(partial(senses.disambiguate, store)),
     )
-    return dict(zip(building.SUBTASKS, found, strict=True))
+    return dict(zip(building.SUBTASKS, both, strict=True))
 
 
 def build(count: int, in_context: bool, place: str) -> dict[str, float]:
@@ -96,15 +96,21 @@ def build(count: int, in_context: bool, place: str) -> dict[str, float]:
     near += [targets.build_context_filter(partial(contextual.embed_tokens, by))] if in_context else []
     analyse, store, scorer = tagging.load_counts().analyse, senses.load(folder / "senses"), trained(by)
     started = time.process_time()
-    tokens = found = 0
+    token_count = target_count = 0
     for number, rows in enumerate(articles(count)):
-        told = rules(rows, analyse, scorer, store)
-        part = pl.concat(building.find_targets(rows, analyse, told, (*targets.FILTERS, *near)))
+        subtask_rules = rules(rows, analyse, scorer, store)
+        part = pl.concat(building.find_targets(rows, analyse, subtask_rules, (*targets.FILTERS, *near)))
         part.write_parquet(folder / f"{count}-{number}.parquet")
-        tokens, found = tokens + part.height // 2, found + part["reason"].null_count()
+        token_count, target_count = token_count + part.height // 2, target_count + part["reason"].null_count()
     seconds = time.process_time() - started
-    assert found, "there is nothing to do: no target in the articles"
-    return {"articles": count, "tokens": tokens, "targets": found, "seconds": seconds, "peak": peak_memory()}
+    assert target_count, "there is nothing to do: no target in the articles"
+    return {
+        "articles": count,
+        "tokens": token_count,
+        "targets": target_count,
+        "seconds": seconds,
+        "peak": peak_memory(),
+    }
 
 
 def plainly(pair: Pair, scores: dict[str, float]) -> list[str]:
@@ -139,11 +145,11 @@ def reference(folder: Path) -> None:
     read = rows.select("thread_id", "summary", "text").iter_rows()
     pairs = [Pair(name, tagger.analyse(summary), tagger.analyse(text)) for name, summary, text in read]
     scores = {t.text.lower(): 0.3 for pair in pairs for t in chain(*pair.summary)}
-    told = (
+    both = (
         targets.build_imperceptibility_rule(scores),
         targets.build_nonspecificity_rule(partial(senses.disambiguate, store)),
     )
-    ours = lambda: [targets.judge_tokens(pair, rule) for rule in told for pair in pairs]
+    ours = lambda: [targets.judge_tokens(pair, rule) for rule in both for pair in pairs]
     theirs = lambda: [plainly(pair, scores) for pair in pairs]
     compare("targets of tagged articles", len(pairs), ours, theirs, "nltk, nothing cached")
 
@@ -158,12 +164,13 @@ def main() -> None:
     )
     reference(folder)
     call = lambda count, in_context: run_apart(f"cloze_bench.build({count}, {in_context}, {str(folder)!r})")
-    found = [(call(count, False), "") for count in given]
-    found += [(call(count, True), ", states in context among the filters") for count in context]
-    for told, with_what in found:
-        print(f"{told['articles']:>8,} articles, {told['tokens']:,} tokens of summaries, {told['targets']:,} targets: "
-              f"{told['seconds']:,.0f} cpu-s ({told['articles'] / told['seconds']:,.1f} articles/cpu-s), "
-              f"peak {told['peak']:,.0f} MB{with_what}", flush=True)  # fmt: skip
+    results = [(call(count, False), "") for count in given]
+    results += [(call(count, True), ", states in context among the filters") for count in context]
+    for result, note in results:
+        print(f"{result['articles']:>8,} articles, {result['tokens']:,} tokens of summaries, "
+              f"{result['targets']:,} targets: "
+              f"{result['seconds']:,.0f} cpu-s ({result['articles'] / result['seconds']:,.1f} articles/cpu-s), "
+              f"peak {result['peak']:,.0f} MB{note}", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

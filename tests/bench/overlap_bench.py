@@ -118,9 +118,9 @@ def run(count: int, size: int, is_held: bool) -> dict[str, Any]:
     part = lambda place: (segment[place] for segment in held or segments(count))
     started = time.process_time()
     metrics = build_metrics(FAMILIES, frequencies=count_documents(lambda: part(1)))
-    found = measure(metrics, *map(part, range(3)), size=size)
+    rows = measure(metrics, *map(part, range(3)), size=size)
     seconds = time.process_time() - started
-    return {"seconds": seconds, "peak": peak_memory(), "scores": dict(found.select("metric", "score").iter_rows())}
+    return {"seconds": seconds, "peak": peak_memory(), "scores": dict(rows.select("metric", "score").iter_rows())}
 
 
 def main() -> None:

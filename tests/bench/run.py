@@ -203,7 +203,7 @@ def bench_train(triples: int) -> None:
 
 
 def bench_grid(triples: int) -> None:
-    """One training of the sensitivity grid on cached embeddings, told as the whole grid of 360."""
+    """One training of the sensitivity grid on cached embeddings, scaled to the whole grid of 360."""
     import polars as pl
     import torch
 
@@ -337,12 +337,12 @@ def main(arguments: list[str]) -> int:
     for name in names or benches:
         benches[name]()
     measured = ratios.read_results(results)
-    kept = json.loads(ratios.KEPT.read_text(encoding="utf-8")) if ratios.KEPT.is_file() else {}
+    stored = json.loads(ratios.KEPT.read_text(encoding="utf-8")) if ratios.KEPT.is_file() else {}
     (results.parent / "bench.json").write_text(json.dumps(measured, indent=1), encoding="utf-8")
     if "--keep" in arguments:
-        ratios.KEPT.write_text(json.dumps({**kept, **measured}, indent=1) + "\n", encoding="utf-8")
+        ratios.KEPT.write_text(json.dumps({**stored, **measured}, indent=1) + "\n", encoding="utf-8")
         return 0
-    for line in (fallen := ratios.find_regressions(measured, kept)):
+    for line in (fallen := ratios.find_regressions(measured, stored)):
         print(f"slower: {line}", flush=True)
     return int(bool(fallen))
 

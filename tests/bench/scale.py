@@ -1,8 +1,8 @@
 """`make scale`: what a million comments cost by stage, and what that comes to at 10^6, 10^8 and 10^10.
 
 Comments are generated with a seed; their lengths and copies are those of real ones (`texts.py`).
-Each stage runs in a process of its own, so that its CPU seconds and its peak memory are its own; CPU seconds are told,
-which a busy machine inflates less than wall time. Beside a named size: `python tests/bench/scale.py 10000 100000`.
+Each stage runs in a process of its own, so that CPU seconds and peak memory are its own. A busy machine
+inflates CPU seconds less than wall time. Beside a named size: `python tests/bench/scale.py 10000 100000`.
 """
 
 import json
@@ -71,8 +71,10 @@ def stage_deduplicate(rows: int) -> None:
     from pipeline import warehouse
     from pipeline.collect.dedupe import deduplicate
 
-    found = warehouse.scan("comments", pl.col("day") == pl.lit(DAY).str.to_date()).collect()
-    deduplicate(found.with_row_index("row_key").with_columns(pl.col("row_key").cast(pl.String)).drop("duplicate_count"))
+    rows_of_day = warehouse.scan("comments", pl.col("day") == pl.lit(DAY).str.to_date()).collect()
+    deduplicate(
+        rows_of_day.with_row_index("row_key").with_columns(pl.col("row_key").cast(pl.String)).drop("duplicate_count")
+    )
 
 
 def stage_tokenize(rows: int, chinese: str = "jieba") -> None:
@@ -166,12 +168,12 @@ def stage_commits(rows: int) -> None:
     size = handle.io.new_input(handle.metadata_location).__len__()
     before, start = check.check("tokens").manifests, time.process_time()
     compact.merge_manifests("tokens", 20)
-    found = {
+    growth = {
         "first": sum(seconds[:10]) / 10, "last": sum(seconds[-10:]) / 10,
         "metadata_bytes_a_snapshot": size / len(handle.snapshots()), "manifests": before,
         "merged": check.check("tokens").manifests, "merge_seconds": time.process_time() - start,
     }  # fmt: skip
-    print("GROWTH", json.dumps(found))
+    print("GROWTH", json.dumps(growth))
 
 
 STAGES: dict[str, Callable[[int], None]] = {
@@ -204,20 +206,20 @@ def measured(stage: str, rows: int) -> dict[str, Any]:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{stage} of {rows} failed:\n{done.stderr[-3_000:]}")
-    found = {line.split(" ", 1)[0]: json.loads(line.split(" ", 1)[1]) for line in done.stdout.splitlines()
+    results = {line.split(" ", 1)[0]: json.loads(line.split(" ", 1)[1]) for line in done.stdout.splitlines()
              if line.startswith(("DONE ", "GROWTH "))}  # fmt: skip
-    return {**found["DONE"], "growth": found.get("GROWTH")}
+    return {**results["DONE"], "growth": results.get("GROWTH")}
 
 
 def sizes() -> dict[str, tuple[int, float]]:
     """Rows and bytes a row of each table."""
     from pipeline.warehouse.upkeep import check, maintain
 
-    found = {name: check.check(name) for name in maintain.list_written()}
-    return {name: (one.rows, one.bytes / one.rows) for name, one in found.items() if one.rows}
+    states = {name: check.check(name) for name in maintain.list_written()}
+    return {name: (state.rows, state.bytes / state.rows) for name, state in states.items() if state.rows}
 
 
-def told(numbers: dict[int, dict[str, dict[str, Any]]]) -> None:
+def print_tables(numbers: dict[int, dict[str, dict[str, Any]]]) -> None:
     """The tables of the page."""
     small, large = min(numbers), max(numbers)
     print(f"\n| stage | CPU s a million, from {small:,} | from {large:,} | peak MB | core-hours at 10^6 | 10^8 | 10^10 "
@@ -225,11 +227,11 @@ def told(numbers: dict[int, dict[str, dict[str, Any]]]) -> None:
     for stage in STAGES:
         if stage == "commits":
             continue
-        costs = {rows: found[stage]["cpu"] / rows * 1e6 for rows, found in numbers.items() if stage in found}
+        costs = {rows: stages[stage]["cpu"] / rows * 1e6 for rows, stages in numbers.items() if stage in stages}
         best = costs[max(costs)]
         hours = " | ".join(f"{best * aim / 1e6 / 3600:,.2f}" if aim < 10**8 else f"{best * aim / 1e6 / 3600:,.0f}"
                            for aim in AIMS)  # fmt: skip
-        peaks = " / ".join(f"{found[stage]['peak']:,.0f}" for _, found in sorted(numbers.items()) if stage in found)
+        peaks = " / ".join(f"{stages[stage]['peak']:,.0f}" for _, stages in sorted(numbers.items()) if stage in stages)
         least = f"{costs[large]:,.0f}" if large in costs else "not run"
         print(f"| {stage} | {costs[small]:,.0f} | {least} | {peaks} | {hours} | {MOVED_BY[stage]} |")
 
@@ -250,14 +252,14 @@ def main(given: list[str]) -> None:
                     continue
                 if stage == "commits":
                     at_rest = sizes()
-                found = numbers[rows][stage] = measured(stage, rows)
-                spent = f"{found['cpu']:8.2f} cpu-s {found['wall']:8.2f} s {found['peak']:6,.0f} MB"
+                result = numbers[rows][stage] = measured(stage, rows)
+                spent = f"{result['cpu']:8.2f} cpu-s {result['wall']:8.2f} s {result['peak']:6,.0f} MB"
                 print(f"{rows:>9,} {stage:20} {spent}", flush=True)
-                if found["growth"]:
-                    print(f"{'':9} metadata: {found['growth']}")
+                if result["growth"]:
+                    print(f"{'':9} metadata: {result['growth']}")
             if rows == max(numbers):
                 at_rest = sizes() if len(numbers) > 1 else at_rest
-    told(numbers)
+    print_tables(numbers)
     print("\n| table | rows | bytes a row | at 10^6 | 10^8 | 10^10 comments |\n| --- | --: | --: | --: | --: | --: |")
     comments = at_rest["comments"][0]
     for name, (rows, size) in at_rest.items():

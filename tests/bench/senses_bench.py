@@ -44,8 +44,8 @@ def targets(store: senses.Store, summary: str) -> list[tuple[str, str]]:
     """Words of a summary as nouns and as verbs, those that WordNet has."""
     words = [word for word in summary.replace(".", " ").replace(",", " ").split() if word.islower()]
     kept = [word for word in words if word not in glosses.STOP_WORDS]
-    found = [(wordnet.lemmatize(word, upos), wordnet.POS[upos]) for word in kept for upos in ("NOUN", "VERB")]
-    return [(lemma, pos) for lemma, pos in found if f"{pos}:{lemma}" in store.lemmas]
+    lemmas = [(wordnet.lemmatize(word, upos), wordnet.POS[upos]) for word in kept for upos in ("NOUN", "VERB")]
+    return [(lemma, pos) for lemma, pos in lemmas if f"{pos}:{lemma}" in store.lemmas]
 
 
 def compare_measures(store: senses.Store) -> None:
@@ -94,16 +94,16 @@ def main() -> None:
 
     compare_measures(store)
     articles = [(targets(store, summary), f"{summary} {passage}".split()) for summary, passage in pairs()]
-    found = [(pos, sense) for asked, context in articles
+    answers = [(pos, sense) for asked, context in articles
              for (_, pos), sense in zip(asked, senses.disambiguate(store, asked, context), strict=True)]  # fmt: skip
     for pos in ("n", "v"):
-        under = [wordnet.is_nonspecific(sense.level, pos) for other, sense in found if sense and other == pos]
+        under = [wordnet.is_nonspecific(sense.level, pos) for other, sense in answers if sense and other == pos]
         print(f"{len(under):,} words of {len(articles):,} summaries as {pos}: {sum(under) / len(under):.1%} under 6")
     few = articles[:150]
     count = sum(len(asked) for asked, _ in few)
     ours = lambda: [senses.disambiguate(store, asked, context) for asked, context in few]
     reference = lambda: [plain(asked, context) for asked, context in few]
-    assert [bare(found) for found in ours()] == reference()
+    assert [bare(senses_of_summary) for senses_of_summary in ours()] == reference()
     compare("adapted Lesk, a summary a call", count, ours, reference, "plain, our lemmas cached")
 
     def uncached() -> None:

@@ -25,7 +25,7 @@ def build(changes: pl.DataFrame, examples: pl.DataFrame) -> dict[str, Any]:
         "rows": rows,
         "sentences": [sentence.replace(" %", "\u00a0%") for sentence in sentences],  # in one line
         "figure": figures.draw_changes(rows[:MOST]),
-        "is_cut": len(rows) > MOST,
+        "most": MOST if len(rows) > MOST else None,
         "examples": [row | {"text": shorten(row["text"], _LONGEST)} for row in examples.to_dicts()],
     }
 

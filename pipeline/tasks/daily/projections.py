@@ -3,6 +3,7 @@
 import polars as pl
 
 from pipeline import warehouse
+from pipeline.left_out import record_note
 from pipeline.models.encoder import limit_rows
 from pipeline.progress import OnProgress
 from pipeline.score import projection, signature
@@ -28,7 +29,9 @@ def run(day: str, run_id: str = "cli", on_progress: OnProgress = lambda _: None)
     parts = [empty("projections").select("text_hash", "x", "y", "signature")]
     for group in groups.partition_by("revision", maintain_order=True):
         encoder = load_encoder(heads[head_of[group["lang"][0]]])
-        group = group.head(limit_rows(encoder.dim))  # noqa: PLW2901
+        if group.height > (limit := limit_rows(encoder.dim)):
+            record_note(f"{encoder.name}: {limit:,} of {group.height:,} texts of {day} are placed, a sample")
+        group = group.head(limit)  # noqa: PLW2901
         x, y = map(pl.Series, projection.place(group["text"].to_list(), encoder, on_progress).T)
         parts.append(group.select("text_hash", x=x, y=y, signature=pl.lit(projection.sign(encoder))))
     places = pl.concat(parts)

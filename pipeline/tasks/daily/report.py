@@ -8,7 +8,6 @@ import polars as pl
 from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.slices import parse_day
-from pipeline.tasks.daily import weeks
 from pipeline.tasks.impscore import references
 from pipeline.tasks.record import pages
 
@@ -88,6 +87,8 @@ def _describe_shipped(model_id: str) -> dict[str, Any] | None:
 
 
 def _collect_contents(day: str) -> Any:
+    from pipeline.tasks.daily import weeks  # it needs scipy, which `undertone tables` does not
+
     values = [parse_day(day)]
     scores = warehouse.query(
         "select source, lang, implicitness, percentile, signature, model_id from comments_scored where day = ?", values

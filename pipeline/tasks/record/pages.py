@@ -39,8 +39,8 @@ def write_indexes(changed: Iterable[str]) -> None:
     Other tasks write pages meanwhile. It ends when the folder has the pages that were listed before the last write, so
     the task that writes an index last has seen all pages. A day without pages has no index.
     """
-    days, written = _list_days(changed), None
-    while written != (names := _list_pages()):
+    days, previous_names = _list_days(changed), None
+    while previous_names != (names := _list_pages()):
         dated = _list_days(names)
         for day in dated:
             if day in days or not locate_index(day).is_file():
@@ -50,7 +50,7 @@ def write_indexes(changed: Iterable[str]) -> None:
         rows = [[(locate_index(day).name, day), *_list_links(names, day)] for day in reversed(dated)]
         undated = [[(name, name.removesuffix(".html"))] for name in names if not _NAME.fullmatch(name)]
         _write_index(INDEX, "All days", [*rows, *undated])
-        written = names
+        previous_names = names
 
 
 def _list_pages() -> list[str]:

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from pipeline import sample, warehouse
+from pipeline import left_out, sample, warehouse
 from pipeline.tasks.daily import projections
 from tests.tasks.conftest import Bring
 
@@ -28,8 +28,11 @@ def test_run_twice(imported: object, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = warehouse.scan("runs", pl.col("step") == "project").sort("source").collect()["kept_count"]
     assert counts.to_list() == before.group_by("source").len().sort("source")["len"].to_list()
     monkeypatch.setattr(projections, "limit_rows", lambda _: 10)  # of more texts the lowest hashes are placed
+    left_out.clear()
     projections.run(DAY)
     assert read_places()["text_hash"].n_unique() == 20
+    english = comments.filter(lang="en")["text_hash"].n_unique()
+    assert f"embedded: 10 of {english:,} texts of {DAY} are placed, a sample" in left_out.list_lines()
 
 
 def test_a_day_has_its_own_texts(imported: object, bring: Bring) -> None:
