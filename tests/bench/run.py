@@ -5,10 +5,12 @@ The ratios are written to build/bench.json and compared with those kept in `rati
 tenth ends the run with 1. `--keep` stores them. Names of benches on the command line run these alone.
 """
 
+import atexit
 import json
 import os
 import platform
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -25,6 +27,7 @@ from tests.bench.measure import RESULTS, ROOT, compare, cpu, peak_memory, report
 from tests.bench.texts import generate_comments, load_comments
 
 HOME = Path(tempfile.mkdtemp(prefix="undertone-bench-"))
+atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 os.environ["UNDERTONE_HOME"] = str(HOME)
 DAY = "2026-11-19"
 COMMENTS = 50_000  # generated ones, where there are no real ones
@@ -325,10 +328,10 @@ def main(arguments: list[str]) -> int:
         "cloze",
         "overlap",
         "ndd",
-    ):  # in processes of their own, whose memory they print
-        benches[name] = partial(
-            subprocess.run, [sys.executable, Path(__file__).with_name(f"{name}_bench.py")], check=True
-        )
+        "browse",
+    ):  # in processes of their own, for their memory
+        words = [sys.executable, Path(__file__).with_name(f"{name}_bench.py")]
+        benches[name] = partial(subprocess.run, words, check=True)
     benches["memory"] = bench_memory
     results = ROOT / "build" / "bench.jsonl"
     results.parent.mkdir(exist_ok=True)
