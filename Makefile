@@ -9,7 +9,7 @@ export TOKENIZERS_PARALLELISM ?= false
 # some images of Python set it; then every process of ours, and every worker of the tests, compiles all again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup wordnet demo up down test check messages format docs notebooks bench fuzz faults cluster scale lock sbom audit clean
+.PHONY: setup wordnet demo up down test check messages format docs notebooks bench fuzz faults cluster nightly scale lock sbom audit clean
 
 setup: $(VENV)/.ready
 
@@ -91,6 +91,11 @@ faults: setup
 # Celery, PostgreSQL, Redis and an object store: tables equal to the embedded ones, days in any order, erasures
 cluster: setup
 	$(BIN)/python -m pytest $(foreach name,equality range days forget,tests/distributed/$(name)_test.py)
+
+# what takes too long for each change: faults, a cluster, real data, and benchmarks that fail if a ratio fell
+nightly: faults cluster
+	$(BIN)/python -m pytest -m nightly tests/tasks tests/text
+	$(BIN)/python tests/bench/run.py
 
 scale: setup
 	$(BIN)/python tests/bench/scale.py

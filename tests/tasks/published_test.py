@@ -38,6 +38,7 @@ def sets(data: Path, tmp_path: Path) -> Path:
     return tmp_path / "sets"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_published_pairs_train_a_model(sets: Path, tables: Path) -> None:
     """Latent Hatred, ImpPres, LUDWIG and R3 give a model right on over 0.8 of test pairs, the baselines beside it."""

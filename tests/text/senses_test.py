@@ -203,6 +203,7 @@ def test_no_store_and_a_file_of_another_store_are_refused(folder: Path) -> None:
 _COMMON = ["bank", "bass", "run", "light", "close", "well"]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_wordnet_itself(shared_wordnet: Path) -> None:
     """On the real WordNet the choices are those of the reference, and our banks and basses those of a reader."""

@@ -201,6 +201,7 @@ def test_what_cannot_be(tables: Path, labelled_file: Path) -> None:
         recogniser.read(labelled_file, "paper")
 
 
+@pytest.mark.nightly
 def test_real_data(data: Path, tmp_path: Path) -> None:
     """On ToSarcasm split by topic one small member reaches more than the majority; baselines stand beside."""
     rows = recogniser.read(data / "tosarcasm_zh", "tosarcasm", by_topic=True)
