@@ -45,7 +45,7 @@ DATABASES = ("airflow", "catalog", "ledger")
 BUCKET = "undertone"
 OURS = ("AIRFLOW", "UNDERTONE_", "AWS_")
 PROGRAMS = find_programs() or Path()
-SLOTS = 2  # tasks at once, of each worker and each pool
+SLOTS = 2  # tasks at once, of each worker and each pool, at first
 # The worker of `default` has no torch. Imported once, before a worker forks its tasks, is what each would spend up to 2
 # CPU seconds on, or 5 on the last. polars and pyarrow would not do: they start threads when they are imported, which
 # are not there after a fork.
@@ -95,6 +95,7 @@ class Cluster:
         rest: Airflow's REST interface, logged in.
         url: Where that is.
         asleep: Since when tasks wait for an approval; see `Rest.approve`.
+        slots: Tasks at once of a worker that is started.
     """
 
     rest: Rest
@@ -110,6 +111,7 @@ class Cluster:
         self._data = Path(tempfile.mkdtemp(prefix="undertone-postgres-"))  # where the user postgres can reach it
         self.environment = {**self._environment(heartbeat), **more}
         self.asleep: dict[tuple[str, int], float] = {}
+        self.slots = SLOTS
         self._log_sizes: dict[str, int] = {}  # how long a part's log was when it was started last
         self._started: dict[str, list[subprocess.Popen[bytes]]] = {name: [] for name in NAMES}
 
@@ -230,7 +232,7 @@ class Cluster:
         options = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "max_connections=200"]
         airflow, postgres = _BIN / "airflow", PROGRAMS / "postgres"
         queue = name.removeprefix("worker-")
-        worker = [airflow, "celery", "worker", "-q", queue, "-c", SLOTS, "-H", f"{queue}@%h", "--skip-serve-logs"]
+        worker = [airflow, "celery", "worker", "-q", queue, "-c", self.slots, "-H", f"{queue}@%h", "--skip-serve-logs"]
         words: dict[str, list[object]] = {
             "postgres": [postgres, "-D", self._data / "data", "-p", port, *(f"-c{option}" for option in options)],
             # kept on disk: what workers had not taken yet outlives a death
