@@ -46,6 +46,7 @@ ADVICE = {
     "same_options": "two of the options are the same",
     "same_comment": "the same comment is kept once; check that the ids are whole",
     "same_text": "both texts of the pair are the same",
+    "simulated_labels": "simulated raters labelled them; `undertone train subtext --release NAME` learns from them",
     "simulated": "simulated raters made these answers up; they never count beside those of people",
     "stray_quote": "write the field in quotes and double the quotes inside it",
     "superseded": "the rater changed the label; the later one counts",
