@@ -55,11 +55,8 @@ def read_released(release: str | None = None) -> pl.DataFrame:
     examples = rows.select("text", context, label=label, item_id="row_id", topic=context)
     examples = examples.unique(("text", "context"), maintain_order=True)
     if not examples.height:
-        reasons = ", ".join(sorted(set(dropped["reason"])))
-        counts = f"{dropped.height:,} comments were left out as {reasons}; " if reasons else ""
-        raise Missing(
-            f"annotated_comments holds nothing to learn from; {counts}`undertone label release` publishes labels"
-        )
+        remedy = "; ".join(left_out.list_lines()) or "`undertone label release` publishes labels"
+        raise Missing(f"annotated_comments holds nothing to learn from; {remedy}")
     return contexts.split_by_topic(examples)
 
 

@@ -173,7 +173,7 @@ def test_made_up_labels_make_no_model_in_force(published: None) -> None:
     warehouse.overwrite("label_tasks", warehouse.make_slice(project="csd"), filled("label_tasks", *tasks))
     made_up = [{"task_id": task["task_id"], "tool": "simulated", "value": "1"} for task in tasks]
     warehouse.overwrite("labels", warehouse.make_slice(project="csd"), filled("labels", *made_up))
-    with pytest.raises(Missing, match="nothing to learn from; 26 comments were left out as no_label, simulated_labels"):
+    with pytest.raises(Missing, match="nothing to learn from; subtext: left out 24 as simulated_labels"):
         recogniser.train(DAY, changes=SMALL)
     assert [row[1:3] for row in left_out.list_rows()] == [("simulated_labels", 24), ("no_label", 2)]
     recogniser.train(DAY, "csd", changes=SMALL)
