@@ -33,10 +33,10 @@ from pipeline.tasks.calibration import sides
 from pipeline.tasks.erasure import run
 from pipeline.tasks.erasure.request import Request
 from pipeline.tasks.labelling import judgements
-from tests.support.pages import HOSTILE
+from tests.support.pages import CHROMIUM, HOSTILE
 from tests.support.rows.filled import DAY, NEXT, digest, filled
 
-USER, CHROMIUM = digest("a person", 32), Path("/usr/bin/chromium")
+USER = digest("a person", 32)
 A, B, JUDGE = "implicitness_aaaaaaaa", "implicitness_bbbbbbbb", "quality_judge_x"
 MODELS = {A: ("implicitness", "a" * 64), B: ("implicitness", "b" * 64), JUDGE: ("quality", "judge:x")}
 TEXTS = [*HOSTILE, '=HYPERLINK("https://evil.example")', "@SUM(1)", "\u202egnitteg \u200bretteb", "您老可真是准时"]

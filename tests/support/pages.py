@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import polars as pl
@@ -16,6 +17,7 @@ HOSTILE = [
     "--><style>@import url(https://evil.example/a.css)</style>",
     "</textarea>&lt;b&gt;",
 ]
+CHROMIUM = Path("/usr/bin/chromium")  # for tests that see a page as its readers do
 STAR = r"<use [^>]*fill: #ffffff; stroke: #1f2933"  # a number of the paper: white with a rim of ink
 _DRAWN = {"g", "use", "path", "defs"}  # letters of a figure, one more for each that is new
 
