@@ -16,8 +16,8 @@ TITLES = {"kept_count": "rows kept", "seconds": "seconds", "cost_usd": "USD"}
 def format_short(count: float) -> str:
     """Format a count in about four characters: 940, 1.2k, 53k, 2.1M."""
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if count >= size:
-            return f"{count / size:.1f}{unit}" if count < 10 * size else f"{count / size:.0f}{unit}"
+        if count >= 0.9995 * size:  # as rounded
+            return f"{count / size:.1f}{unit}" if count < 9.95 * size else f"{count / size:.0f}{unit}"
     return f"{count:.0f}"
 
 

@@ -64,7 +64,8 @@ def test_each_day_and_dag_has_its_sign() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "mark"), [(940, "940"), (1234, "1.2k"), (53000, "53k"), (2.1e6, "2.1M"), (3e10, "30G")]
+    ("count", "mark"),
+    [(940, "940"), (1234, "1.2k"), (9990, "10k"), (999_999, "1.0M"), (53000, "53k"), (2.1e6, "2.1M"), (3e10, "30G")],
 )
 def test_counts_are_short(count: float, mark: str) -> None:
     """Counts fit a cell."""
