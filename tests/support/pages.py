@@ -95,6 +95,7 @@ def check_sections(html: str, titles: list[str], figures: int, drawn_as_html: in
     assert (len(drawn), html.count("<svg")) == (figures, figures - drawn_as_html)
     assert all(figure["role"] == "img" and figure["aria-label"] for figure in drawn)
     assert {figure["aria-describedby"] for figure in drawn} <= says
+    assert all(part.startswith("<thead>") for part in re.findall(r"<table [^>]*>\s*(<\w+>)", html))  # print repeats it
 
 
 def check_names(html: str, plain: str, times: int, names: list[str] = HOSTILE) -> None:
