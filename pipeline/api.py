@@ -1,12 +1,14 @@
 """The public functions, over plain lists and frames: `import pipeline` gives them.
 
-Each imports what it needs when it is called. All else is private by convention and may change in any version.
+Each imports what it needs when it is called, and names the extra to install if a package is absent. All else is
+private by convention and may change in any version.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import BadInput
+from pipeline.explanations import name_extra
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +30,7 @@ def _build_rows(**columns: Sequence[str | None]) -> "pl.DataFrame":
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
 
 
+@name_extra()
 def implicitness(texts: Sequence[str], model: str | None = None) -> "list[float | None]":
     """Score the implicitness of texts by ImpScore, from 0 to 2; None where there is no text.
 
@@ -43,6 +46,7 @@ def implicitness(texts: Sequence[str], model: str | None = None) -> "list[float 
     return scoring.add_scores(_build_rows(text=texts), "text", model)["implicitness"].to_list()
 
 
+@name_extra()
 def interpret(texts: Sequence[str], model: str | None = None, reference: str | None = None) -> "list[dict[str, Any]]":
     """Score texts as `implicitness` does, with the percentile and the band of each score.
 
@@ -61,6 +65,7 @@ def interpret(texts: Sequence[str], model: str | None = None, reference: str | N
     return scores.drop("text", "signature").to_dicts()
 
 
+@name_extra()
 def explain(texts: Sequence[str], model: str | None = None) -> "list[list[tuple[str, float]]]":
     """Measure which words carry the implicitness of texts: each with the score minus that of the text without it.
 
@@ -77,6 +82,7 @@ def explain(texts: Sequence[str], model: str | None = None) -> "list[list[tuple[
     return [[(part["word"], part["change"]) for part in parts or ()] for parts in words]
 
 
+@name_extra()
 def build_reference(texts: Sequence[str], name: str, model: str | None = None) -> dict[str, int]:
     """Build a reference of texts, for `interpret` and `score implicitness --reference`; return texts by language.
 
@@ -93,6 +99,7 @@ def build_reference(texts: Sequence[str], name: str, model: str | None = None) -
     return {lang: scale.text_count for lang, scale in reference.scales.items()}
 
 
+@name_extra()
 def distance(first: Sequence[str], second: Sequence[str], model: str | None = None) -> "list[float | None]":
     """Measure the pragmatic distance of texts row by row: 0 where they mean the same; None where one has no text.
 
@@ -108,6 +115,7 @@ def distance(first: Sequence[str], second: Sequence[str], model: str | None = No
     return rank.add_distances(rows, "first", "second", model)["pragmatic_distance"].to_list()
 
 
+@name_extra()
 def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[str, float]:
     """Measure how implicitness rises over graded groups: mean Kendall's tau and Spearman's rho.
 
@@ -175,6 +183,7 @@ def judge(
     return work.judge(rows, plan, options, ask).rows[plan.metric].to_list()
 
 
+@name_extra()
 def distil(texts: Sequence[str], values: Sequence[float | None], out: str) -> dict[str, float]:
     """Train the scorer on judged texts into the folder `out`, and return how far it agrees with the judge.
 
@@ -230,6 +239,7 @@ def overlap(
     return dict(zip(metrics, rows["score"].round(6), strict=True))
 
 
+@name_extra()
 def ndd(
     one: str,
     other: str,
@@ -274,6 +284,7 @@ def ndd(
     return float(distances(lm, [first], [second], **options)[0])  # type: ignore[arg-type]
 
 
+@name_extra()
 def compress(
     texts: Sequence[str],
     ratio: float,
@@ -325,6 +336,7 @@ def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:
     return {name: round(measure(measures[name], codes), 6) for name in measures}
 
 
+@name_extra()
 def tokenize(texts: Sequence[str], tokenizer: str = "jieba") -> list[list[str]]:
     """Split each text into words: jieba or rjieba for Chinese, nltk or stanza for English.
 

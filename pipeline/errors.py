@@ -53,6 +53,11 @@ def check_name(kind: str, name: str, names: Iterable[str]) -> str:
     return name
 
 
+def format_quantity(count: int, noun: str) -> str:
+    """Return a count with its noun, such as `1 row` and `2,000 rows`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 @contextmanager
 def refuse_damage(place: object, remedy: str) -> Iterator[None]:
     """Make BadInput, with the place and the remedy, of whatever a library raises over damaged files.

@@ -55,7 +55,7 @@ def show_lines(name: str, total: int | None, write: Callable[[str], object] = lo
 
     yield advance
     seconds = time.monotonic() - started_at
-    if seconds > _SHORT:
+    if count and seconds > _SHORT:
         write(f"{name}: {count:,} done in {_format_time(seconds)}")
 
 

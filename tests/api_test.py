@@ -66,6 +66,25 @@ def test_import_is_light() -> None:
     assert process.stdout.split() == ["pipeline"]
 
 
+def test_what_needs_an_extra_names_it(tmp_path: Path) -> None:
+    """Without torch, the functions that need it raise Missing that says what to install; the others work."""
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError(name='torch')")
+    texts, code = '["a b", "a c"]', "import pipeline\n"
+    needy = [f"{name}({texts})" for name in ("implicitness", "interpret", "explain")]
+    needy += [f"build_reference({texts} * 50, 'x')", f"distance({texts}, {texts})", f"rank({{'a': {texts}}})"]
+    needy += [
+        "distil([f'It is late {n}.' for n in range(60)], [1, 2] * 30, 'm')",
+        "ndd('a b', 'a c')",
+        f"compress({texts}, 0.5)",
+    ]
+    for call in (*needy, "tokenize(['我们'])"):
+        code += f"try: print(pipeline.{call})\nexcept Exception as error: print(type(error).__name__, error)\n"
+    command = [sys.executable, "-c", code]
+    process = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    message = "Missing torch is not installed: pip install 'undertone[train]'"
+    assert process.stdout.splitlines() == [message] * len(needy) + ["[['我们']]"]
+
+
 def test_unknown_name() -> None:
     """What is no public function is an AttributeError, as of any module."""
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):

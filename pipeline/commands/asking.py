@@ -8,7 +8,7 @@ from typer import Exit, Option, echo
 
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Json, check_name, this_run
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, format_quantity
 from pipeline.llm.ledger import cost
 from pipeline.llm.outcome import Summary
 from pipeline.tasks import asking
@@ -101,7 +101,7 @@ def retry(llm: Llm = None, reason: Reason = None, yes: Yes = False, as_json: Jso
 
 
 def clear(llm: Llm = None, reason: Reason = None, yes: Yes = False, as_json: Json = False) -> None:
-    """The same, and remove the records of these calls, with costs that are guesses; costs that were counted stay.
+    """Let the same requests be asked again as by `retry`, and remove their calls; costs that are no guesses stay.
 
     Example: `undertone llm clear --reason malformed`
     """
@@ -114,11 +114,10 @@ def _change(effect: str, llm: str | None, reason: str | None, yes: bool, as_json
     if count or as_json:
         console.show(entries, as_json)
     if not count:
-        console.report("no such request")
+        console.report("no such request was given up")
         return
     if not yes:
-        typer.confirm(f"Shall the requests of these {count:,} calls {effect}?", abort=True, err=True)
+        typer.confirm(f"Shall the requests of {format_quantity(count, 'call')} {effect}?", abort=True, err=True)
     changed = asking.forgive(llm, reason, is_clearing=is_clearing)
-    console.report(
-        f"{changed:,} calls {'removed or ' if is_clearing else ''}set aside; their requests can be asked again"
-    )
+    effect = "removed or set aside" if is_clearing else "set aside"
+    console.report(f"{format_quantity(changed, 'call')} {effect}; later runs send their requests again")

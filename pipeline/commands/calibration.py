@@ -25,7 +25,7 @@ def calibrate(
     a: Annotated[str | None, Argument(help="scorer, scorer:MODEL, judge, judge:NAME, people:FIELD or grades.")] = None,
     b: Annotated[str | None, Argument(help="The measure to compare it with, such as judge.")] = None,
     file: Annotated[Path | None, Option(help="Compare two columns of this file instead.")] = None,
-    columns: Annotated[Columns | None, Option("--columns", "-c", help="The two columns.")] = None,
+    columns: Annotated[Columns | None, Option("--columns", "-c", help="The two columns of --file to compare.")] = None,
     rater: Annotated[list[str] | None, Option(help="A column of one rater's values, two or more; repeat it.")] = None,
     day: Annotated[str, Option("--day", help="UTC day, YYYY-MM-DD.", show_default="all days")] = "",
     days: Annotated[int, Option(min=1, help="Days that end with --day.")] = 1,

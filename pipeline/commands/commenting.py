@@ -12,7 +12,7 @@ from pipeline.commands.label import Raters, RatingTool, Tool
 from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.metrics.resample import DRAWS, SEED
 from pipeline.tasks.commenting import commenters, corpus, correlations, generated, grades, overlap
 from pipeline.tasks.labelling import projects
@@ -31,7 +31,9 @@ def build(
     test_comments: Annotated[int | None, Option(min=1, help="Long comments of a test article; default 30.")] = None,
     comment_words: Annotated[int | None, Option(min=1, help="Words of a long comment; 6 by default.")] = None,
     min_likes: Annotated[int | None, Option(min=0, help="Least upvotes of a test article; 201 by default.")] = None,
-    references: Annotated[int | None, Option(min=1, help="Drawn of a test article; 27 by default.")] = None,
+    references: Annotated[
+        int | None, Option(min=1, help="Comments of a test article to draw as references; 27 by default.")
+    ] = None,
     first_day: Annotated[
         str | None, Option("--from", help="First UTC day of an article, that of its earliest comment.")
     ] = None,
@@ -72,7 +74,7 @@ def generate(
     system: Annotated[
         list[str] | None, Option(help="A commenter in force, or human for real comments; all by default.")
     ] = None,
-    pretrained: Annotated[Path | None, Option(help="Or the folder of a fitted encoder-decoder.")] = None,
+    pretrained: Annotated[Path | None, Option(help="Folder of a fitted encoder-decoder, instead of --system.")] = None,
     day: shared.Day = "",
     as_json: shared.Json = False,
 ) -> None:
@@ -103,11 +105,13 @@ def rate(
     """
     if tool == "label_studio":
         assignment = retry(grades.assign_tasks, kind, day, "label_studio", projects.find_studio(), shared.this_run())
-        console.report("{tasks:,} comments given to Label Studio: {place}".format(**assignment))
+        console.report(
+            f"{format_quantity(assignment['tasks'], 'comment')} given to Label Studio: {assignment['place']}"
+        )
         return
     retry(grades.select, kind, day, shared.this_run())
     folder = out or grades.get_project(kind).folder
-    console.report(f"{folder}: {grades.export(kind, folder, rater or [], lang):,} comments")
+    console.report(f"{folder}: {format_quantity(grades.export(kind, folder, rater or [], lang), 'comment')}")
 
 
 def ratings(
@@ -176,7 +180,7 @@ def overlap_(
         Option(help="bleu_1 … bleu_4, meteor, rouge_l, cider, cider_d, delta_bleu; the first seven by default."),
     ] = None,
     tokenize: Annotated[
-        Literal["jieba", "chars", "none"], Option(help="Words by jieba, characters, or what blanks divide.")
+        Literal["jieba", "chars", "none"], Option(help="How to split words: jieba, characters, or at blanks (none).")
     ] = "jieba",
     preset: Annotated[
         str | None, Option(help="The weights are grades from 1 to 5, made weights by s/5, (s-1)/4 or s/max.")
@@ -192,8 +196,8 @@ def overlap_(
         Path | None, Option(help="A name a line, such as the article: its candidates are drawn together.")
     ] = None,
     draws: Annotated[int, Option(min=1, help="Bootstrap samples of the intervals.")] = 1000,
-    seed: Annotated[int, Option(min=0, help="Of the samples.")] = 42,
-    confidence: Annotated[float, Option(min=0.01, max=0.99, help="Of the intervals.")] = 0.95,
+    seed: Annotated[int, Option(min=0, help="Seed of the bootstrap samples.")] = 42,
+    confidence: Annotated[float, Option(min=0.01, max=0.99, help="Confidence level of the intervals.")] = 0.95,
     segments: Annotated[
         Path | None, Option(help="Also write a row a candidate, which `commenting correlate` reads.")
     ] = None,
@@ -324,15 +328,15 @@ def train(
 
 def comment(
     title: Annotated[str | None, Option(help="Title of an article.")] = None,
-    content: Annotated[str, Option(help="Its body.")] = "",
-    file: Annotated[Path | None, Option(help="Or a table with columns title and content.")] = None,
+    content: Annotated[str, Option(help="Text of that article.")] = "",
+    file: Annotated[Path | None, Option(help="A table with columns title and content, instead of --title.")] = None,
     model: Annotated[str | None, Option("--model", "-m", help="Folder or id; that in force by default.")] = None,
     system: System = "att_tc",
     method: Annotated[Literal["beam", "greedy", "sample"], Option(help="How a comment is written.")] = "beam",
-    temperature: Annotated[float, Option(min=0.01, help="Of sampling.")] = 1.0,
+    temperature: Annotated[float, Option(min=0.01, help="Temperature of --method sample.")] = 1.0,
     top_p: Annotated[float, Option(min=0.0, max=1.0, help="Share of the probability that is drawn from.")] = 1.0,
     count: Annotated[int, Option(min=1, help="Comments an article.")] = 1,
-    seed: Annotated[int, Option(help="Of sampling.")] = 42,
+    seed: Annotated[int, Option(help="Seed of --method sample.")] = 42,
     out: shared.TableFile = None,
     as_json: shared.Json = False,
 ) -> None:

@@ -12,6 +12,7 @@ from pipeline import private, settings, warehouse
 from pipeline.collect import columns
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Encoding, FirstDay, Json, KeepDuplicates, LastDay, SkipBadRows
+from pipeline.errors import format_quantity
 from pipeline.progress import track
 from pipeline.tasks import upkeep
 from pipeline.tasks.daily import collect as collect_task
@@ -126,13 +127,13 @@ def tokenize(
     if compare:
         texts = warehouse.scan("comments", pl.col("lang") == "zh").select(pl.col("text").unique()).collect()["text"]
         differing_count, examples = count_disagreements(texts.to_list())
-        console.report(f"{differing_count:,} of {len(texts):,} texts are cut otherwise")
+        console.report(f"jieba and rjieba tokenize {differing_count:,} of {len(texts):,} texts differently")
         rows = [(text, " ".join(jieba), " ".join(rjieba)) for text, jieba, rjieba in examples]
         console.table(pl.DataFrame(rows, schema=["text", "jieba", "rjieba"], orient="row"))
         return
-    with track("cutting") as on_progress:
+    with track("tokenizing") as on_progress:
         row_count = retry(tokenize_task.run, day, chinese, english, on_progress)
-    console.report(f"{row_count:,} rows of tokens for {day}")
+    console.report(f"{format_quantity(row_count, 'row')} of tokens for {day}")
 
 
 def tables(as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False) -> None:

@@ -10,7 +10,7 @@ from pipeline import warehouse
 from pipeline.commands.label import Folder, Raters, RatingTool, Tool
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Json, Model, this_run
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, format_quantity
 from pipeline.examples.impscore import groups as graded
 from pipeline.progress import track
 from pipeline.score.reference import WEAK, describe_weakness
@@ -50,9 +50,10 @@ def rate(
     retry(user_study.select, kind, rows, day, limit, this_run())
     if tool == "label_studio":
         tasks, _, project = user_study.read_tasks(kind, rows)
-        console.report(f"{projects.push(project, tasks, projects.find_studio()):,} tasks given to Label Studio")
+        count = projects.push(project, tasks, projects.find_studio())
+        console.report(f"{format_quantity(count, 'task')} given to Label Studio")
         return
-    console.report(f"{folder}: {user_study.export(kind, rows, folder, rater or ()):,} tasks")
+    console.report(f"{folder}: {format_quantity(user_study.export(kind, rows, folder, rater or ()), 'task')}")
 
 
 def ratings(

@@ -12,7 +12,7 @@ from pipeline import sample, warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params, show_estimate
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Json, MaybeDay, TableFile, TextColumn, check_name, check_source, today
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, format_quantity
 from pipeline.progress import track
 from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.judging import judge as work
@@ -136,7 +136,9 @@ def _report(judgement: "Judgement", judged: int, as_json: bool) -> None:
         fields = {**numbers, "no_answer": reasons, "checks": judgement.checks.to_dicts()}
         echo(json.dumps({"judge": fields}, ensure_ascii=False), err=True)
         return
-    console.report(f"{judged:,} of {judgement.rows.height:,} texts judged by {len(judgement.requests):,} requests")
+    console.report(
+        f"{judged:,} of {judgement.rows.height:,} texts judged by {format_quantity(len(judgement.requests), 'request')}"
+    )
     for reason, count in reasons.items():
         console.report(f"{reason}: {count / len(judgement.requests):.1%} of the requests ({count:,})")
     for lang, check, value, low, high, count, _ in judgement.checks.drop_nulls("value").iter_rows():

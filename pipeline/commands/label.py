@@ -138,7 +138,8 @@ def agreement(
         str, Option(help="Columns with labels: a column a rater, or with rater_id a column a field.")
     ] = "",
     level: Annotated[
-        Literal["nominal", "ordinal", "interval"] | None, Option(help="Of values that are not CSD's.")
+        Literal["nominal", "ordinal", "interval"] | None,
+        Option(help="Level of measurement, of values that are not CSD's."),
     ] = None,
     values: Annotated[str, Option(help="All values in their order, comma-separated; any by default.")] = "",
     missing: Annotated[Names, Option(help="A cell that holds no label; repeat it. Empty, NA, NaN, null.")] = None,
@@ -178,7 +179,7 @@ def release(
     required: Annotated[
         Names, Option(help="Fields without which a comment is not published; repeat it. subtext.")
     ] = None,
-    licence: Annotated[str, Option(help="Of the annotations, for the card.")] = "not stated",
+    licence: Annotated[str, Option(help="Licence of the annotations, for the data card.")] = "not stated",
     day: Day = "",
     as_json: Json = False,
 ) -> None:

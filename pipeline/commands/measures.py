@@ -22,7 +22,7 @@ from pipeline.commands.terminal.options import (
     this_run,
     today,
 )
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.io.rows import read_chunks
 from pipeline.progress import track
 from pipeline.tasks.impscore import in_force, references
@@ -52,7 +52,7 @@ def score_implicitness(
         bool, Option("--explain", help="Print the words of each text with the change when it lacks the word.")
     ] = False,
     limit: Annotated[
-        int | None, Option(min=1, help="Of a day, explain so many comments of each end of a source.", show_default="20")
+        int | None, Option(min=1, help="Comments to explain at each end of a source, of a day.", show_default="20")
     ] = None,
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
@@ -122,8 +122,8 @@ def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
         count = retry(score.run, day, on_progress, explained)
     _check_count(count, day)
     references.warn_weak(None, references.load_reference(None))
-    table = "; words of the highest and lowest are in scores_explained" if explained else ""
-    console.report(f"{count:,} scores for {day}{table}")
+    table = "; the words of the highest and the lowest are in the table `scores_explained`" if explained else ""
+    console.report(f"{format_quantity(count, 'score')} for {day}{table}")
 
 
 def _check_count(count: int, day: str) -> None:
@@ -144,7 +144,7 @@ def project(day: Day = "") -> None:
     with track("placing") as on_progress:
         count = retry(projections.run, day, this_run(), on_progress)
     _check_count(count, day)
-    console.report(f"placed {count:,} texts of {day}; see them by `undertone browse`, Map")
+    console.report(f"placed {format_quantity(count, 'text')} of {day} on the map of `undertone browse`")
 
 
 def distance(

@@ -12,7 +12,7 @@ from pipeline import warehouse
 from pipeline.commands import pairs
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Force, Json, MaybeDay, Model, ModelFolder, Promote, this_run, today
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, format_quantity
 from pipeline.progress import track
 from pipeline.slices import parse_day
 from pipeline.tasks.impscore import checkpoint, in_force, train
@@ -192,7 +192,7 @@ def _train_in_tables(
     if use_sample:
         for source in retry(work.replay_cassette, day):
             count = retry(work.build, source, day, train.choose_split(profile), None)
-            console.report(f"{source}: {count} pairs")
+            console.report(f"{source}: {format_quantity(count, 'pair')}")
     with track("encoding") as on_progress:
         fit = partial(train.train, day, profile=profile, changes=changes, promote=promote, on_progress=on_progress)
         model_id = retry(fit)

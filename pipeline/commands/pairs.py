@@ -10,7 +10,7 @@ from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params, show_estimate
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Json, check_name
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.examples import splits
 from pipeline.examples.impscore import pairs as pair_rows
 from pipeline.examples.impscore import quality
@@ -53,7 +53,7 @@ def import_(
     paper = ""
     if not is_own and source in SOURCES:  # davidson has no implicit ones
         paper = f", {implicit:,} of them implicit; expected {SOURCES[source].table6:,} (the paper's table 6)"
-    console.report(f"{source}: {count:,} sentences{paper}")
+    console.report(f"{source}: {format_quantity(count, 'sentence')}{paper}")
 
 
 def replay(
@@ -103,9 +103,8 @@ def ask(
         batches = asking.run_batch(sources, options, limit)
         console.show(batches, as_json)
         if unanswered := int(batches["open"].sum()):
-            console.report(
-                f"{unanswered:,} requests of batches that have ended have no answer; they can be asked again"
-            )
+            count = format_quantity(unanswered, "request")
+            console.report(f"no answer to {count} of batches that have ended; later runs send them again")
             raise Exit(1 if batches["answered"].sum() else 3)
         return
     rows = []
@@ -139,7 +138,7 @@ def build(
     files.check_table(out)
     counts = [(name, retry(work.build, name, day, split, seed)) for name in source or sources]
     for name, count in counts:
-        console.report(f"{name}: {count:,} pairs")
+        console.report(f"{name}: {format_quantity(count, 'pair')}")
     if not any(count for _, count in counts):
         console.report(
             "no pairs: a pair needs an implicit sentence with an explicit form, from the data set or by `undertone "
@@ -229,7 +228,7 @@ def sample(
 
 def ratings(
     judged: Annotated[Path, Argument(help="The judge's file of `pairs sample`, filled.")],
-    key: Annotated[Path, Argument(help="Its key.")],
+    key: Annotated[Path, Argument(help="Key of the sample, as written by `pairs sample`.")],
     as_json: Json = False,
 ) -> None:
     """Rate each source from 1 to 5 by the share of appropriate pairs, next to the ratings of the paper's table 7.

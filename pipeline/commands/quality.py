@@ -10,7 +10,7 @@ from pipeline.commands.commenting import Changes
 from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, format_quantity
 from pipeline.tasks.commenting import scorer
 from pipeline.tasks.record.retry import retry
 
@@ -98,7 +98,7 @@ def score(
     if file is None:
         warehouse.create()
         count = retry(scorer.score_day, day or shared.today(), target, model, shared.this_run())
-        console.report(f"{count:,} comments scored")
+        console.report(f"{format_quantity(count, 'comment')} scored")
         return
     frames = files.texts(file, text_column, encoding)
     files.write_frames(

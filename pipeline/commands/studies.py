@@ -10,7 +10,7 @@ from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
 from pipeline.commands.terminal import console, renamed
 from pipeline.commands.terminal.options import Day, Json, Model
-from pipeline.errors import BadInput, Refused
+from pipeline.errors import BadInput, Refused, format_quantity
 from pipeline.examples.impscore import groups as graded
 from pipeline.io.atomic import write_text
 from pipeline.io.lines import read_lines
@@ -67,7 +67,7 @@ def data_sets(
     day: Day = "",
     source: Annotated[list[str] | None, Option(help="One source; repeat it. All by default.")] = None,
     model: Model = None,
-    seed: Annotated[int, Option(min=0, help="Of the 2,000 pairs of a source that are drawn.")] = 42,
+    seed: Annotated[int, Option(min=0, help="Seed that draws the 2,000 pairs of a source.")] = 42,
     as_json: Json = False,
 ) -> None:
     """Implicitness of whole data sets, their implicit part apart, and how far their sentences lie from each other.
@@ -167,9 +167,11 @@ def ask_groups(
     ]
     if lines:
         write_text(out, "\n".join(lines) + "\n")
-    console.report(f"{complete.height} groups in {out}" if lines else f"no group; {out} is left as it is")
+    console.report(
+        f"{format_quantity(complete.height, 'group')} in {out}" if lines else f"no group; {out} is left as it is"
+    )
     for reason, count in groups.drop_nulls("reason")["reason"].value_counts().iter_rows():
-        console.report(f"{count} intents gave none: {reason}")
+        console.report(f"no group of {format_quantity(count, 'intent')}: {reason}")
     if lines:
         _check(out)
     finish(summary)

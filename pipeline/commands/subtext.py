@@ -11,7 +11,7 @@ from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, 
 from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, format_quantity
 from pipeline.examples.subtext import recovery as meanings
 from pipeline.llm.outcome import Summary
 from pipeline.metrics.recovery import compare_choices, compare_overlap
@@ -104,7 +104,7 @@ def score(
     if file is None:
         warehouse.create()
         count = retry(recogniser.score_day, day or shared.today(), model, shared.this_run())
-        console.report(f"{count:,} comments scored")
+        console.report(f"{format_quantity(count, 'comment')} scored")
         return
     files.check_table(out)
     table, comments = files.read_comments(file, text_column)
@@ -146,7 +146,7 @@ def recover(
     answers, summary = _recover(rows, llm, model, max_cost, cache_only)
     stop_if_unanswered(summary, as_json)
     for reason, count in answers.drop_nulls("reason")["reason"].value_counts(sort=True).iter_rows():
-        console.report(f"{count} comments have no meaning: {reason}")
+        console.report(f"no meaning for {format_quantity(count, 'comment')}: {reason}")
     if out:
         files.write_table(table.hstack(answers.select(recovery.COLUMNS)), out)
     else:

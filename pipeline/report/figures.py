@@ -26,7 +26,7 @@ from pipeline.io.visible import escape_invisible
 Floats = npt.NDArray[np.floating]
 
 INK, ACCENT, PALE, WARM = "#1f2933", "#2a6f97", "#c9d6df", "#c1666b"
-GREY, FAINT = "#7b8794", "#9aa5b1"
+GREY, FAINT = "#616e7c", "#9aa5b1"
 HUES = (ACCENT, "#d1682f", "#3c9d7b", "#b0518f", "#c79a12", INK)
 MARKERS = "osD^vP"
 LIGHT = LinearSegmentedColormap.from_list("light", ["#f4f7f9", "#8fb9d1"])  # ink stays readable on it

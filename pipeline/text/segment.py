@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput
+from pipeline.explanations import name_extra
 from pipeline.io.hashes import hash_file
 from pipeline.text.stanza_models import load_pipeline
 
@@ -95,10 +96,8 @@ def _load_jieba() -> tuple[str, Cut]:
 
 
 def _load_rjieba() -> tuple[str, Cut]:
-    try:
+    with name_extra():
         import rjieba
-    except ImportError as why:
-        raise Missing("rjieba is not installed: pip install 'undertone[fast]'") from why
     return "built-in/hmm", rjieba.cut
 
 

@@ -111,8 +111,8 @@ def test_requests_that_were_given_up(
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     assert run("llm", "retry").code == 1
     result = run("llm", "retry", "--reason", "content_filter", "--llm", "small", "--yes")
-    assert "2 calls set aside" in result.err
-    assert run("llm", "clear", "--yes").err.strip() == "no such request"
+    assert "2 calls set aside; later runs send their requests again" in result.err
+    assert run("llm", "clear", "--yes").err.strip() == "no such request was given up"
     assert run(*words).code == 0
 
 

@@ -33,10 +33,10 @@ from pipeline.tasks.calibration import sides
 from pipeline.tasks.erasure import run
 from pipeline.tasks.erasure.request import Request
 from pipeline.tasks.labelling import judgements
-from tests.support.pages import HOSTILE
+from tests.support.pages import CHROMIUM, HOSTILE
 from tests.support.rows.filled import DAY, NEXT, digest, filled
 
-USER, CHROMIUM = digest("a person", 32), Path("/usr/bin/chromium")
+USER = digest("a person", 32)
 A, B, JUDGE = "implicitness_aaaaaaaa", "implicitness_bbbbbbbb", "quality_judge_x"
 MODELS = {A: ("implicitness", "a" * 64), B: ("implicitness", "b" * 64), JUDGE: ("quality", "judge:x")}
 TEXTS = [*HOSTILE, '=HYPERLINK("https://evil.example")', "@SUM(1)", "\u202egnitteg \u200bretteb", "您老可真是准时"]
@@ -173,12 +173,23 @@ def test_the_map_of_a_day(corpus: Corpus) -> None:
 
 
 def test_nothing_personal_is_in_a_corpus_or_a_site(corpus: Corpus, tmp_path: Path) -> None:
-    """A corpus has no pseudonyms, and its texts uncompressed; a site has no id of the platform either."""
+    """A corpus has no pseudonyms, and its texts uncompressed; a site has no id of the platform either.
+
+    What a site has of comments outside its selection is nothing: no count, value or bound.
+    """
     content = corpus.path.read_bytes()
     assert (USER.encode() in content, TEXTS[0].encode() in content) == (False, True)
     assert write_site(corpus, View(), 50, tmp_path) == 50
     text = (tmp_path / "data.json").read_text(encoding="utf-8")
     assert not [word for word in ("comment_id", "thread_id", "site-", '"c13"', USER, "\u202e") if word in text]
+    view = parse_view(json.dumps({**CHINESE, "between": {"likes": [1, 2000]}}), corpus.columns)
+    count = write_site(corpus, view, 50, tmp_path)
+    content = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))
+    assert (content["count"], {*content["articles"]}) == (count, {str(row["thread"]) for row in content["rows"]})
+    assert {row["parent"] for row in content["rows"]} <= {None, *(row["n"] for row in content["rows"])}
+    columns = {column["name"]: column for column in content["columns"]}
+    assert columns["lang"]["values"] == ["zh"]  # those and the bounds are of the selection, not of all comments
+    assert columns[A]["low"] == min(row[A] for row in content["rows"])
 
 
 def send(server: Server, path: str, method: str = "GET", body: Any = None, **headers: str) -> httpx.Response:
@@ -299,6 +310,10 @@ def look_around(page: Any) -> None:
     page.wait_for_function("() => document.activeElement.textContent === 'a lovely train 1'")
     page.get_by_role("button", name="Compare").press("Enter")
     wait_for(page, "60 comments have both", "#summary")
+    page.locator("select[name=a]").select_option(B)
+    wait_for(page, "Choose two different scores", "#summary")
+    page.locator("select[name=a]").select_option("implicitness")
+    wait_for(page, "60 comments have both", "#summary")
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Debian's chromium")
@@ -339,6 +354,12 @@ def test_the_page_of_a_server_and_of_a_site(server: Server, corpus: Corpus, tmp_
         page.goto(f"http://127.0.0.1:{files.server_port}/")
         look_around(page)
         assert (page.text_content("#summary"), page.get_by_label("Your name").is_hidden()) == (summary, True)
+        content = json.loads((tmp_path / "data.json").read_text(encoding="utf-8"))
+        content["columns"] = [column for column in content["columns"] if column["name"] not in MODELS]
+        (tmp_path / "data.json").write_text(json.dumps(content), encoding="utf-8")
+        page.reload()
+        wait_for(page, "A comparison needs two scores, and these comments have fewer", "#summary")
+        assert page.locator("#pair").is_hidden()
         assert (page.evaluate("document.documentElement.scrollWidth"), faults) == (390, [])
         browser.close()
         files.shutdown()

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import polars as pl
@@ -16,6 +17,7 @@ HOSTILE = [
     "--><style>@import url(https://evil.example/a.css)</style>",
     "</textarea>&lt;b&gt;",
 ]
+CHROMIUM = Path("/usr/bin/chromium")  # for tests that see a page as its readers do
 STAR = r"<use [^>]*fill: #ffffff; stroke: #1f2933"  # a number of the paper: white with a rim of ink
 _DRAWN = {"g", "use", "path", "defs"}  # letters of a figure, one more for each that is new
 
@@ -93,6 +95,7 @@ def check_sections(html: str, titles: list[str], figures: int, drawn_as_html: in
     assert (len(drawn), html.count("<svg")) == (figures, figures - drawn_as_html)
     assert all(figure["role"] == "img" and figure["aria-label"] for figure in drawn)
     assert {figure["aria-describedby"] for figure in drawn} <= says
+    assert all(part.startswith("<thead>") for part in re.findall(r"<table [^>]*>\s*(<\w+>)", html))  # print repeats it
 
 
 def check_names(html: str, plain: str, times: int, names: list[str] = HOSTILE) -> None:

@@ -14,7 +14,7 @@ from pipeline import warehouse
 from pipeline.commands.models import end_training
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.metrics.ndd import distance as metric
 from pipeline.progress import track
 from pipeline.score.compress.search import Search
@@ -44,8 +44,8 @@ Syntax = Annotated[
 
 
 def ndd(
-    one: Annotated[str, Argument(help="A sentence.")],
-    other: Annotated[str, Argument(help="Another one.")],
+    one: Annotated[str, Argument(help="One sentence.")],
+    other: Annotated[str, Argument(help="Sentence to compare it with.")],
     model: Masked = None,
     lang: Lang = None,
     divergence: Kind = "hellinger",
@@ -224,8 +224,8 @@ def score_context_shift(
         with track("scoring") as on_progress:
             rows = retry(context_shift.score_day, day, model, on_progress=on_progress, **options)
         if not rows:
-            raise Missing(f"there are no comments on {day}; `undertone tables` counts the days there are")
-        console.report(f"{rows:,} scores for {day}")
+            raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
+        console.report(f"{format_quantity(rows, 'score')} for {day}")
         return
     add_shift = partial(context_shift.add_context_shift, ref=model, **options)  # type: ignore[arg-type]
     files.write_frames(_score_file(file, text_column, context_column, encoding, add_shift), out, as_json=as_json)

@@ -11,7 +11,7 @@ from pipeline.commands.label import Folder, Raters
 from pipeline.commands.ndd.distance import Kind, Masked, PairWeights, SpanRange, Syntax, Weighting, warn_of_counts
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, this_run
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, format_quantity
 from pipeline.metrics.ndd import distance as metric
 from pipeline.progress import iterate, track
 from pipeline.tasks.labelling import projects
@@ -29,7 +29,7 @@ def compress_data(
     data_format: Annotated[str, Option(help="Format of --data: own, google, broadcast or colloquial.")] = "own",
     source: Annotated[str, Option(help="Name to file the compressions under.")] = "sample",
     split: Annotated[str | None, Option(help="Part of the data, such as test.")] = None,
-    system: Annotated[list[str] | None, Option(help="Repeat it; all that the model can do by default.")] = None,
+    system: Annotated[list[str] | None, Option(help="System; repeat it. By default all that the model can do.")] = None,
     ratio: Annotated[float | None, Option(help="Share of the words to keep; that of people by default.")] = None,
     divergence: Kind = "kl",
     weights: Weighting = "balanced",
@@ -165,7 +165,7 @@ def rate(
     projects.check_sheets(folder, rater or (), "sentence")  # before anything is given out
     retry(grades.select_tasks, source, day, system or (), limit, this_run())
     count = grades.export(source, day, folder, rater or (), lang, limit, system or ())
-    console.report(f"{folder}: {count:,} compressions")
+    console.report(f"{folder}: {format_quantity(count, 'compression')}")
 
 
 def ratings(

@@ -34,7 +34,7 @@ def forget(
     origin: Annotated[str | None, Option(help="All rows from an imported file of this name.")] = None,
     source: Annotated[str | None, Option(help="Source of what is named.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only count what would go.")] = False,
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     verify: Annotated[bool, Option(help="Search everything for what is left, before and after.")] = True,
     retrain: Annotated[
         bool, Option("--retrain", help="Train again what was in force and had to go; without: the commands.")
@@ -55,7 +55,7 @@ def forget(
     if not (yes or dry_run or sys.stdin.isatty()):
         raise BadInput("it cannot be undone: give --yes where there is no terminal, or --dry-run to see what would go")
     if not yes:
-        with console.working("looking for it"):
+        with console.working("searching"):
             preview = work.preview(request, key=key)
         if dry_run and as_json:
             echo(json.dumps({"is_dry_run": True, "stores": preview.to_dicts()}))

@@ -6,11 +6,12 @@ from typer import Exit, Option, echo
 
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day
+from pipeline.errors import format_quantity
 
 
 def health(
     day: Day = "",
-    days: Annotated[int, Option(min=1, help="So many days until it.")] = 14,
+    days: Annotated[int, Option(min=1, help="Number of days; the last one is --day.")] = 14,
     page: Annotated[bool, Option("--page", help="Write the page and print its path.")] = False,
     as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
@@ -77,7 +78,9 @@ def backfill(
     days = work.list_days(first, last, backwards=backwards)
     with track("days", len(days)) as on_progress:
         failures = work.run_all(days, step or (), source, on_progress)
-    console.report(f"{len(days) - len(failures)} of {len(days)} days are done, {days[0]} to {days[-1]}")
+    console.report(
+        f"done: {len(days) - len(failures):,} of {format_quantity(len(days), 'day')}, {days[0]} to {days[-1]}"
+    )
     for day, error in failures.items():
         console.report(f"{day} failed: {error}")
     if failures:

@@ -12,7 +12,7 @@ from pipeline import __version__, settings, warehouse
 from pipeline.commands.data import init
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Json
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, format_quantity
 from pipeline.llm.ledger.answers import open_ledger
 from pipeline.progress import iterate
 from pipeline.tasks import upkeep
@@ -21,13 +21,13 @@ from pipeline.tasks.record.retry import retry
 
 
 def maintain(
-    table: Annotated[list[str] | None, Option(help="Only this one; repeat it. All by default.")] = None,
+    table: Annotated[list[str] | None, Option(help="Only this table; repeat it. All by default.")] = None,
     keep_days: Annotated[float, Option(help="Days a snapshot stays after it was replaced.", min=0)] = 7,
-    grace_hours: Annotated[float, Option(help="Hours under which no file is removed.", min=0)] = 24,
+    grace_hours: Annotated[float, Option(help="Age in hours below which no file is removed.", min=0)] = 24,
     quiet_hours: Annotated[float, Option(help="Hours a partition rests before it is compacted.", min=0)] = 1,
     small_files: Annotated[int, Option(help="Small files a partition may have.", min=1)] = 4,
     target_megabytes: Annotated[int, Option(help="Size of a compacted file.", min=1)] = 256,
-    gigabytes: Annotated[float, Option(help="Compacted at most, a table.", min=0)] = 20,
+    gigabytes: Annotated[float, Option(help="GB of a table to compact at most.", min=0)] = 20,
     footers: Annotated[bool, Option(help="Open every data file in the check.")] = True,
     verify_weeks: Annotated[
         int, Option(help="Compare every checksum once in so many weeks; 1: all now, 0: none.", min=0)
@@ -73,9 +73,12 @@ def check(
         for line in damaged:
             console.out.print(f"DAMAGED  {line}", markup=False, soft_wrap=True)
         if unrecorded_count:
-            console.report(f"{unrecorded_count} files have no checksum yet; `undertone maintain` records them")
+            console.report(
+                f"no checksum yet of {format_quantity(unrecorded_count, 'file')}; `undertone maintain` records them"
+            )
         if damaged or not unrecorded_count:
-            console.report(f"{len(damaged)} files are damaged" if damaged else "every file is as it was written")
+            count = format_quantity(len(damaged), "file")
+            console.report(f"damaged: {count}" if damaged else "every file is as it was written")
         raise Exit(1 if damaged else 0)
     is_failed = False
     for name in [*warehouse.list_checks(), "contracts"]:
@@ -87,7 +90,9 @@ def check(
     raise Exit(int(is_failed))
 
 
-def upgrade(yes: Annotated[bool, Option("--yes", "-y", help="Do not ask; it is backed up.")] = False) -> None:
+def upgrade(
+    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation; the home is backed up.")] = False,
+) -> None:
     """Upgrade the home of an earlier version, and check it. Safe to repeat. Stop Airflow and back up first.
 
     It adds tables and columns, also to the ledger, and makes the home readable by its owner only. No row changes. Exit
@@ -144,7 +149,8 @@ def recover_catalog(
         console.out.print(message, markup=False, soft_wrap=True)
     lost = [row.table for row in recovered if row.action == "lost"]
     changed_count = sum(row.action in ("registered", "replaced") for row in recovered)
-    console.report(f"{changed_count} tables {'would be' if dry_run else 'were'} registered, {len(lost)} lost")
+    state = "to register" if dry_run else "registered"
+    console.report(f"{state}: {format_quantity(changed_count, 'table')}; lost: {len(lost)}")
     raise Exit(1 if lost else 0)
 
 
@@ -168,7 +174,7 @@ def connect(
 
 def snapshot(
     out: Annotated[Path, Option("--out", "-o", help="Folder to write, absent or empty.")],
-    table: Annotated[list[str] | None, Option(help="Only this one; repeat it. All by default.")] = None,
+    table: Annotated[list[str] | None, Option(help="Only this table; repeat it. All by default.")] = None,
     with_personal: Annotated[
         bool, Option("--with-personal", help="Also the columns that stand for a person: users and raters.")
     ] = False,

@@ -12,7 +12,7 @@ from pipeline.commands.models import changes_of
 from pipeline.commands.recam import OneSubtask, Scorer, Subtask, Vectors
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json, this_run
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam.building import SUBTASKS
 from pipeline.metrics.recam import audit as cloze_audit
@@ -114,7 +114,7 @@ def export(
     """
     rows = readers.read_items(targets.check_subtask(subtask), *([split] if split else []))
     cloze.write(out, rows)
-    console.report(f"{out}: {rows.height:,} items")
+    console.report(f"{out}: {format_quantity(rows.height, 'item')}")
 
 
 def audit(file: Items, as_json: Json = False) -> None:
@@ -168,10 +168,10 @@ def rate(
     retry(ratings.select, name, day, limit, this_run())
     if tool == "label_studio":
         count = projects.push(ratings.get_project(name), ratings.read_tasks(name), projects.find_studio())
-        console.report(f"{count:,} tasks given to Label Studio")
+        console.report(f"{format_quantity(count, 'task')} given to Label Studio")
         return
     folder = out or ratings.get_project(name).folder
-    console.report(f"{folder}: {ratings.export(name, folder, rater or []):,} tasks")
+    console.report(f"{folder}: {format_quantity(ratings.export(name, folder, rater or []), 'task')}")
 
 
 def import_ratings(

@@ -11,7 +11,7 @@ from pipeline.commands.models import changes_of, end_training, read_evaluations
 from pipeline.commands.recam import Changes, Scorer, Subtask, Vectors
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, format_quantity
 from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam.building import SUBTASKS
 from pipeline.tasks.ndd import masked_lm
@@ -170,7 +170,7 @@ def train_scorer(
         warehouse.create()
         with console.working("training"):
             model_id = retry(abstractness.train, day, words, vectors, shared.this_run(), promote=promote)
-        console.report(f"model {model_id}: {words.rows.height:,} words, {words.signature}")
+        console.report(f"model {model_id}: {format_quantity(words.rows.height, 'word')}, {words.signature}")
         end_training(model_id)
         return
     with console.working("training"):
@@ -181,7 +181,7 @@ def train_scorer(
     elif as_json:
         console.print_result(rows, facts, as_json)
     else:
-        console.report(f"{out}: {words.rows.height:,} words, {words.signature}")
+        console.report(f"{out}: {format_quantity(words.rows.height, 'word')}, {words.signature}")
 
 
 def score_words(

@@ -50,8 +50,11 @@ class Corpus:
             except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
                 raise BadInput(f"a value of the filter is no number or day: {error}") from error
 
-    def _list_columns(self) -> dict[str, Column]:
-        """List the columns to filter, sort and draw by, with their bins, by name."""
+    def _list_columns(self, numbers: list[int] | None = None) -> dict[str, Column]:
+        """List the columns to filter, sort and draw by, with their bins, by name; of some comments or of all."""
+        comments, values = "comments", [numbers] * (numbers is not None)
+        if numbers is not None:
+            comments = "(select * from comments where n in (select unnest(?::int[])))"
         labels = dict(self.select("select name, label from scores").iter_rows())
         columns = {}
         for name, kind in {**dict.fromkeys(labels, NUMBER), **_PLAIN}.items():
@@ -60,22 +63,23 @@ class Corpus:
             )
             column = Column(name, labels.get(name, name), kind, scale, name in labels, is_log=name in _COUNTS)
             if kind == CHOICE:
-                sql = f"select {name} from comments where {name} is not null group by 1 order by count(*) desc, 1"
-                values = self.select(f"{sql} limit {_MOST_VALUES}").to_series().to_list()
-                columns[name] = column._replace(values=tuple(values), bins=len(values))
+                sql = f"select {name} from {comments} where {name} is not null group by 1 order by count(*) desc, 1"
+                choices = self.select(f"{sql} limit {_MOST_VALUES}", values).to_series().to_list()
+                columns[name] = column._replace(values=tuple(choices), bins=len(choices))
                 continue
-            low, high = self.select(f"select min({scale}), max({scale}) from comments").row(0)
+            low, high = self.select(f"select min({scale}), max({scale}) from {comments}", values).row(0)
             if low is not None:
                 columns[name] = column._replace(**_choose_bins(column, float(low), float(high)))
         return columns
 
-    def describe(self) -> dict[str, Any]:
-        """Describe the corpus: its columns, the number of its comments, and where its models are weak."""
+    def describe(self, numbers: list[int] | None = None) -> dict[str, Any]:
+        """Describe all comments or those with some numbers: columns, count, days with a map, where models are weak."""
         notes = self.select("select note from notes order by 1").to_series().to_list()
-        columns = [{**column._asdict(), "label": escape_invisible(column.label)} for column in self.columns.values()]
+        listed = self.columns if numbers is None else self._list_columns(numbers)
+        columns = [{**column._asdict(), "label": escape_invisible(column.label)} for column in listed.values()]
         sql = "select distinct day::varchar from comments where projection is not null order by 1 desc"
         maps = self.select(sql).to_series().to_list()
-        count = self.select("select count(*) from comments").item()
+        count = self.select("select count(*) from comments").item() if numbers is None else len(numbers)
         return {"columns": columns, "count": count, "notes": notes, "maps": maps}
 
     def list_rows(self, view: View, page: int = 0) -> dict[str, Any]:

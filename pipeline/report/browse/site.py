@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import polars as pl
+
 from pipeline.report.browse.corpus import Corpus, list_dicts, place_texts
 from pipeline.report.browse.view import View
 
@@ -25,13 +27,21 @@ def read_page(*, is_site: bool) -> dict[str, bytes]:
 def write_site(corpus: Corpus, view: View, limit: int, folder: Path) -> int:
     """Write the page and the first rows of a view into a folder; return the number of rows.
 
-    Ids of the platform are left out: comments and threads have numbers. There are no user ids in a corpus.
+    Ids of the platform are left out: comments and threads have numbers. There are no user ids in a corpus. No
+    count, value, bound or reply is of a comment that is not selected.
     """
     rows = place_texts(corpus.select_rows(view, limit, "n, parent, thread, words"))
+    rows = rows.with_columns(pl.when(pl.col("parent").is_in(rows["n"].implode())).then(pl.col("parent")))
     sql = "select thread, text from threads where list_contains(?::int[], thread)"
     articles = corpus.select(sql, [rows["thread"].unique().to_list()])
     texts = {row["thread"]: row["text"] for row in list_dicts(articles)}
-    content = {**corpus.describe(), "exports": [], "maps": [], "rows": list_dicts(rows), "articles": texts}
+    content = {
+        **corpus.describe(rows["n"].to_list()),
+        "exports": [],
+        "maps": [],
+        "rows": list_dicts(rows),
+        "articles": texts,
+    }
     for name, body in read_page(is_site=True).items():
         (folder / name).write_bytes(body)
     (folder / "data.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")

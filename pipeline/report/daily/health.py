@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.errors import format_quantity
 from pipeline.report import sections
 from pipeline.report.daily import health_figures
 from pipeline.report.sections import Columns, Section, format_count, format_number, order_names, tabulate
@@ -74,7 +75,7 @@ def _build_cell(rows: pl.DataFrame | None) -> dict[str, str]:
     if rows is None:
         return {"status": "none", "mark": "", "count": "", "title": "no work"}
     status = max(rows["status"], key=list(STATUSES).index)
-    count = _format_short(float(rows["kept_count"].sum())) if rows["kept_count"].count() else ""
+    count = health_figures.format_short(float(rows["kept_count"].sum())) if rows["kept_count"].count() else ""
     title = "\n".join(map(_describe_step, rows.to_dicts()))
     return {"status": status, "mark": STATUSES[status][0], "count": count, "title": title}
 
@@ -84,18 +85,10 @@ def _describe_step(row: dict[str, Any]) -> str:
     if row["read_count"] is not None:
         notes.append("read {read_count:,}, kept {kept_count:,}, dropped {dropped_count:,}".format(**row))
     if row["waiting_count"]:
-        notes.append(f"{row['waiting_count']:,} rows wait")
+        notes.append(f"waiting: {format_quantity(row['waiting_count'], 'row')}")
     if row["seconds"] is not None:
         notes.append(f"{row['seconds']:,.0f} s")
     return "; ".join(notes)
-
-
-def _format_short(count: float) -> str:
-    """Format a count in about four characters: 940, 1.2k, 53k, 2.1M."""
-    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if count >= size:
-            return f"{count / size:.1f}{unit}" if count < 10 * size else f"{count / size:.0f}{unit}"
-    return f"{count:.0f}"
 
 
 def _build_sections(
@@ -179,7 +172,7 @@ def _format_totals(family: str, step: str, rows: pl.DataFrame) -> list[str]:
         step,
         str(rows.height),
         format_count(kept_count),
-        *(format_number(value, digits) for value, digits in numbers),
+        *(format_number(value, digits, ",") for value, digits in numbers),
         "–" if total["input_tokens"] is None else tokens,
         format_number(total["cost_usd"], 4),
     ]

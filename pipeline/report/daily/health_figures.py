@@ -5,12 +5,20 @@ from datetime import date
 
 import numpy as np
 import polars as pl
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.report.figures import ACCENT, GREY, HUES, create_figure, render_svg, use_style, wrap_name
 
 TITLES = {"kept_count": "rows kept", "seconds": "seconds", "cost_usd": "USD"}
 """Columns of the figure with their titles; one without a value is left out."""
+
+
+def format_short(count: float) -> str:
+    """Format a count in about four characters: 940, 1.2k, 53k, 2.1M."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= 0.9995 * size:  # as rounded
+            return f"{count / size:.1f}{unit}" if count < 9.95 * size else f"{count / size:.0f}{unit}"
+    return f"{count:.0f}"
 
 
 def draw_trends(rows: pl.DataFrame, days: Sequence[date], steps: Sequence[str]) -> str:
@@ -29,6 +37,8 @@ def draw_trends(rows: pl.DataFrame, days: Sequence[date], steps: Sequence[str]) 
                 heights = np.array([np.nan if value is None else float(value) for value in values])
                 axis.bar(range(len(days)), heights, color=colours[name], width=0.7)
                 axis.yaxis.set_major_locator(MaxNLocator(2))
+                if name == "kept_count":
+                    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_short(value)))
                 axis.set_ylim(0, max(1e-6, 1.15 * np.nanmax(heights, initial=0)))
                 axis.tick_params(labelsize=7, length=0)
                 if not np.isfinite(heights).any():

@@ -229,11 +229,11 @@ def draw_pruning(frame: pl.DataFrame) -> str:
             for (y, x), value in np.ndenumerate(part):
                 plot.write_text(axis, x, y - 0.14, "–" if np.isnan(value) else f"{value:.0f}", fontsize=9)
                 if keys[y] in TABLE_7:
-                    plot.write_text(axis, x, y + 0.25, str(TABLE_7[keys[y]][start + x]), color=plot.GREY)
+                    plot.write_text(axis, x, y + 0.25, str(TABLE_7[keys[y]][start + x]), style="italic")
         parts[0].set_title("% of dropped words at a depth of the tree", fontsize=9)
         parts[1].set_title("% of dropped spans that are subtrees", fontsize=9)
         parts[1].tick_params(labelleft=False)
-        figure.supxlabel("small: printed in the paper, on other models and data", fontsize=8)
+        figure.supxlabel("italic: printed in the paper, on other models and data", fontsize=8)
         return plot.render_svg(figure)
 
 

@@ -20,6 +20,7 @@ from pipeline.report.sections import Columns, Part, Section, format_count, forma
 PASSAGE = 400  # characters of a passage that the page shows
 
 _NONE = pl.DataFrame()
+_KINDS = {"upos": "part of speech", "words": "words of the passage"}
 _FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "several options are right"}
 
 
@@ -236,16 +237,17 @@ def _build_matrix(frame: pl.DataFrame) -> Section:
 
 def _build_breakdown(frame: pl.DataFrame) -> Section:
     rows = []
+    frame = frame.with_columns(pl.col("by").replace(_KINDS))
     kinds = sorted(set(frame["by"]))
     for kind in kinds:
         part = frame.filter(by=kind).sort("trained_on")
         for group in sort_groups(part["group"].to_list()):
             for row in part.filter(pl.col("group").eq_missing(group)).iter_rows(named=True):
-                names = kind.replace("_", " "), "not known" if group is None else group, row["trained_on"]
+                names = kind, "not known" if group is None else group, row["trained_on"]
                 numbers = format_interval(row, "accuracy"), format_number(CHANCE), format_count(row["n"])
                 rows.append([*names, *numbers])
     return Section(
-        f"Accuracy by {', '.join(kind.replace('_', ' ') for kind in kinds)}, with Wilson's intervals that count each "
+        f"Accuracy by {' and '.join(kinds)}, with Wilson's intervals that count each "
         "article once. With many groups, some differ by chance. The paper has no such numbers.",
         ("by", "items", "trained on", "accuracy", "chance", "n"),
         rows,

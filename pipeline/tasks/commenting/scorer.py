@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline import settings, warehouse
+from pipeline import left_out, settings, warehouse
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.splits import NAMES, draw_uniform
 from pipeline.io.rows import read_chunks
+from pipeline.label import simulated
 from pipeline.metrics.commenting import grading
 from pipeline.metrics.resample import Floats
 from pipeline.tasks.commenting import corpus, grades
@@ -65,8 +66,8 @@ def read_tables(kind: str) -> pl.DataFrame:
     """Read what people graded, or all comments with upvotes, from the tables with their articles; columns of `read`."""
     comments = corpus.scan_comments()
     if check_name("scorer of", kind, TARGETS) == "quality":
-        is_human = ~pl.col("tool").str.contains("simulated", literal=True)
-        targets = warehouse.scan("comment_grades", is_human).group_by(COMMENT).agg(target=pl.col("grade").mean())
+        is_human = ~pl.col("tool").str.contains(simulated.TOOL, literal=True)
+        targets = warehouse.scan("comment_grades").group_by(COMMENT).agg(target=pl.col("grade").filter(is_human).mean())
         generated = warehouse.scan("generated_comments").select(*THREAD, "text", comment_id="generated_id")
         all_comments = pl.concat([comments.select(*COMMENT, "text"), generated.select(*COMMENT, "text")])
         rows = all_comments.join(targets, on=COMMENT, how="inner")
@@ -75,6 +76,8 @@ def read_tables(kind: str) -> pl.DataFrame:
     columns = {"article_id": THREAD_ID, "split": pl.lit(None, pl.String)}
     rows = rows.join(corpus.scan_articles(), on=THREAD, how="left").sort(COMMENT)
     examples = rows.select("text", "title", "content", "target", **columns).collect()
+    left_out.record_rows(kind, {simulated.TOOL: examples["target"].null_count()})  # none of upvotes
+    examples = examples.drop_nulls("target")
     if not examples.height:
         condition = "graded by people" if kind == "quality" else "with upvotes"
         raise Missing(f"no comment is {condition}; see `undertone commenting ratings --help`, or give a file by --data")

@@ -204,7 +204,8 @@ def _warn_stuck(project: str, step: Step, full_tasks: pl.DataFrame) -> None:
 def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:
     """Add labels from files to a project and decide again; count the labels that do not count, by reason."""
     tasks = read_tasks(project)
-    dropped = add_labels(project, pl.concat([label_files.read(path, tasks) for path in paths]), run_id)
+    labels = label_files.read_all(paths, tasks, three_values=stages.list_three_values(decide(project)))
+    dropped = add_labels(project, pl.concat(labels), run_id)
     write_annotations(project, run_id)
     decisions = decide(project)
     rows = decisions.dropped.filter(reason="incomplete")

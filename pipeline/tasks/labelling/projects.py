@@ -198,8 +198,11 @@ def _read_assigned(project: Project) -> pl.DataFrame | None:
 
 def _read_files(project: Project, tasks: pl.DataFrame, paths: Sequence[Path]) -> pl.DataFrame:
     inbox = (project.folder / "labels").glob("*")
-    paths = paths or sorted(path for path in inbox if path.is_file() and path.name[0] not in ".~")
-    parts = [label_files.read(path, tasks, form=project.form) for path in paths]
+    if paths:
+        parts = label_files.read_all(paths, tasks, project.form)
+    else:  # sheets that are not filled in yet may be there
+        paths = sorted(path for path in inbox if path.is_file() and path.name[0] not in ".~")
+        parts = [label_files.read(path, tasks, project.form) for path in paths]
     if project.step is None:
         assigned = _read_assigned(project)
         for path, labels in zip(paths, parts, strict=True):

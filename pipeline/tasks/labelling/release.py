@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline import settings, warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.io.atomic import replace_file, write_text
 from pipeline.io.spreadsheets import escape_formula
 from pipeline.label import rhetoric, schema, stages
@@ -139,7 +139,8 @@ def release(
     timer, name = runs.start(), check_name(name or project)
     decisions = decide(project)
     if count := decisions.annotations.filter(state="open").height:
-        raise BadInput(f"project {project!r}: {count} fields wait for a rater or the adjudicator; nothing is released")
+        fields = format_quantity(count, "field")
+        raise BadInput(f"project {project!r}: raters or the adjudicator settle {fields} first; see `label status`")
     day = day or max(read_tasks(project)["day"]).isoformat()
     card = data_card.render(collect_facts(project, day, licence, required, name))
     if approved not in (None, card):

@@ -123,7 +123,8 @@ def _load_counts(ref: str, lang: str, day: str | None) -> "tuple[CountLM, str]":
     kind = name_kind(lang)
     choice = None if ref == SAMPLE else model_choice.choose_model(kind, None if ref == COUNT else ref, day)
     if choice is None:
-        logs.log_answer(kind, f"{kind}: counts of the shipped sample{', as none are in force' if ref == COUNT else ''}")
+        reason = "; no trained model is in force" if ref == COUNT else ""
+        logs.log_answer(kind, f"{kind}: counts of the shipped sample{reason}")
         return _count_sample(lang), SAMPLE
     model = choice.load()
     model_choice.log_answer(choice)

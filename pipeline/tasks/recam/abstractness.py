@@ -237,7 +237,7 @@ def load_model(ref: str | None, vectors: Path | None = None) -> Model:
     """Load a scorer by its folder or id; by default the one in force, else the one of the shipped ratings."""
     if ref or model_choice.select_model_id(KIND, None):
         return model_choice.load_model(KIND, ref)
-    log.info("abstractness: the scorer of the shipped ratings, as none is in force")
+    log.info("abstractness: scored by the shipped ratings; no trained scorer is in force")
     return registry.read(ensure_default_scorer(vectors))
 
 

@@ -48,7 +48,7 @@ def choose_model(kind: str, ref: str | None = None, day: str | None = None) -> C
     with suppress(Missing):  # there are no tables
         if model_id := select_model_id(kind, day):
             return Choice(kind, model_id, settings.models() / model_id, f"in force{f' for {day}' if day else ''}")
-    return _choose_shipped(kind, "shipped with Undertone, as none is in force")
+    return _choose_shipped(kind, "shipped with Undertone; no trained model is in force")
 
 
 def _choose_shipped(kind: str, reason: str) -> Choice | None:

@@ -18,6 +18,7 @@ from pipeline.metrics.labelling import predictability
 from pipeline.metrics.resample import Floats
 from pipeline.models import word_vectors
 from pipeline.models.word_vectors import WordVectors
+from pipeline.reasons import choose_first, split_off
 from pipeline.tasks.record import day_texts, model_choice, model_registry, promotion, runs, scores
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
@@ -40,15 +41,23 @@ def read(path: Path, source: str = "own", *, by_topic: bool = False) -> pl.DataF
 
 
 def read_released(release: str | None = None) -> pl.DataFrame:
-    """Read the published comments that raters were sure about; without a release all but simulated raters'."""
-    rows = warehouse.scan("annotated_comments", pl.col("is_subtext").is_not_null()).sort("release", "row_id").collect()
-    simulated_ids = list_simulated_rows()
-    rows = rows.filter(pl.col("release") == release if release else ~pl.col("row_id").is_in(simulated_ids.implode()))
-    if not rows.height:
-        raise Missing("annotated_comments holds nothing to learn from; `undertone label release` publishes labels")
+    """Read the published comments that raters were sure about; without a release all but simulated raters'.
+
+    Comments that are left out are counted by reason.
+    """
+    is_asked = pl.col("release") == release if release else None
+    rows = warehouse.scan("annotated_comments", is_asked).sort("release", "row_id").collect()
+    is_simulated = pl.col("row_id").is_in(list_simulated_rows().implode()) & pl.lit(release is None)
+    reason = choose_first({"no_label": pl.col("is_subtext").is_null(), "simulated_labels": is_simulated})
+    rows, dropped = split_off(rows, reason, ["reason"])
+    runs.report_dropped(KIND, dropped)
     label, context = pl.col("is_subtext").cast(pl.Int8).cast(pl.String), pl.col("context").fill_null("")
     examples = rows.select("text", context, label=label, item_id="row_id", topic=context)
-    return contexts.split_by_topic(examples.unique(("text", "context"), maintain_order=True))
+    examples = examples.unique(("text", "context"), maintain_order=True)
+    if not examples.height:
+        remedy = "; ".join(left_out.list_lines()) or "`undertone label release` publishes labels"
+        raise Missing(f"annotated_comments holds nothing to learn from; {remedy}")
+    return contexts.split_by_topic(examples)
 
 
 def list_simulated_rows() -> pl.Series:

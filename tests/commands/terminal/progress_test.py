@@ -34,9 +34,10 @@ def test_a_terminal_has_a_bar_with_a_rate(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_log_gets_lines(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Outside the command line, as in a DAG's task, the lines go to the log; `iterate` yields all items."""
-    times = iter([0.0, 30.0, 7300.0, 7300.0])
+    times = iter([0.0, 30.0, 7300.0, 7300.0, 7300.0, 7400.0])
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
     progress.show_with(progress.show_lines)
     with caplog.at_level("INFO", logger="pipeline"):
         assert list(progress.iterate(["a", "b"], "epochs")) == ["a", "b"]
+        assert [*progress.iterate([], "steps")] == []  # nothing was done, which is no line
     assert caplog.messages == ["epochs: 2 of 2, 1.0 an hour", "epochs: 2 done in 2.0 h"]

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from pipeline.report.daily.health import FAMILIES, STATUSES, render
-from tests.support.pages import HOSTILE, Page
+from tests.support.pages import CHROMIUM, HOSTILE, Page
 
 DAY = date(2026, 11, 19)
 _NUMBERS = ("read_count", "kept_count", "dropped_count", "waiting_count", "byte_count", "input_tokens", "output_tokens")
@@ -64,7 +64,8 @@ def test_each_day_and_dag_has_its_sign() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "mark"), [(940, "940"), (1234, "1.2k"), (53000, "53k"), (2.1e6, "2.1M"), (3e10, "30G")]
+    ("count", "mark"),
+    [(940, "940"), (1234, "1.2k"), (9990, "10k"), (999_999, "1.0M"), (53000, "53k"), (2.1e6, "2.1M"), (3e10, "30G")],
 )
 def test_counts_are_short(count: float, mark: str) -> None:
     """Counts fit a cell."""
@@ -101,6 +102,27 @@ def test_names_are_text(name: str) -> None:
     assert page.markup == render_name("plain").markup
     assert not [key for _, attrs in page.elements for key in attrs if key.startswith("on")]
     assert sum(text.strip() == name for text in page.texts) >= 6
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Debian's chromium")
+@pytest.mark.parametrize("count", [14, 31])
+def test_the_grid_fits_a_printed_page(count: int) -> None:
+    """Printed on A4, whose margins leave 703 pixels, no cell is cut off, and no number is wider than its cell."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    rows = [
+        {"day": DAY - timedelta(days=n), "family": name, "kept_count": 999_999}
+        for name in FAMILIES
+        for n in range(count)
+    ]
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 703, "height": 1000})
+        page.emulate_media(media="print")
+        page.set_content(render(*inputs(*rows, days=count)))
+        assert page.evaluate("document.documentElement.scrollWidth") == 703
+        cells = "[...document.querySelectorAll('.grid tbody td')]"
+        assert page.evaluate(f"{cells}.filter(cell => cell.scrollWidth > cell.clientWidth + 1).length") == 0
+        browser.close()
 
 
 def test_an_empty_warehouse_has_a_page() -> None:

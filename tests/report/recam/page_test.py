@@ -51,6 +51,7 @@ def test_every_part_is_there(whole: str) -> None:
     check_sections(whole, list(TITLES.values()), 7)
     assert "Not measured" not in texts(whole)
     assert SIGNATURE in texts(whole)
+    assert "Accuracy by part of speech and words of the passage" in texts(whole)
 
 
 def test_one_subtask_alone() -> None:

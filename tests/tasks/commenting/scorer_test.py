@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline import sample, warehouse
+from pipeline import left_out, sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.papers.commenting import EXAMPLES
 from pipeline.tasks.commenting import grades, scorer
@@ -107,11 +107,12 @@ def test_a_day_is_scored_by_what_people_graded(
 
 
 def test_simulated_grades_are_not_learnt(sample_corpus: Path) -> None:
-    """A scorer is not trained on what simulated raters said."""
+    """A scorer is not trained on what simulated raters said; the comments that only they graded are counted."""
     grades.assign_tasks("references", DAY, "simulated")
     grades.collect("references", tool="simulated")
     with pytest.raises(Missing, match="no comment is graded by people"):
         scorer.train(DAY, "quality")
+    assert {row[:2] for row in left_out.list_rows()} >= {("quality", "simulated")}
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline import left_out, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
+from pipeline.label import label_files, schema
 from pipeline.tasks.labelling import csd, projects, release
 from pipeline.tasks.labelling.csd import STEPS, Rules
 from tests.support.rows.labelled import answer_all, label_all, read_table
@@ -146,6 +148,27 @@ def test_labels_from_files(project: str, tmp_path: Path) -> None:
         csd.import_labels(project, paths)
         assert read_table("labels").height == 72
     assert read_table("annotations")["state"].unique().to_list() == ["adopted"]
+
+
+def test_what_a_file_cannot_settle_is_named(project: str, tmp_path: Path) -> None:
+    """A value where three raters gave three is refused with its row; so are blank sheets, one of several is noted."""
+    add_labels(project, (("a", "1"), ("b", "0"), ("c", "-1")))
+    path, blank = tmp_path / "dora.csv", tmp_path / "blank.csv"
+    columns = ["task_id", "rater_id", "field", "value", "stage"]
+    answer_all(project, 1, "0").select(columns).write_csv(path)
+    expected = r"dora\.csv, row 2: subtext: found '0', expected again or delete, as the raters gave -1, 0 and 1"
+    with pytest.raises(BadInput, match=expected) as error:
+        csd.import_labels(project, [path])
+    assert str(error.value).count("expected again or delete") == 3
+    tasks, _ = csd.list_step_tasks(project, STEPS[0])
+    sheet = tasks.select("task_id", rater_id=pl.lit("dora"), **dict.fromkeys(schema.FIELDS, pl.lit("")))
+    sheet.write_csv(blank)
+    with pytest.raises(BadInput, match=r"blank\.csv: 0 labels: every row is blank"):
+        csd.import_labels(project, [blank])
+    answer_all(project, 1, "again").select(columns).write_csv(path)
+    csd.import_labels(project, [path, blank])
+    assert f"{blank}: {label_files.BLANK}" in left_out.list_lines()
+    assert csd.find_waiting_step(project) == (2, 1)
 
 
 def test_the_tool_files(project: str) -> None:

@@ -66,7 +66,7 @@ def test_nothing_open_is_released(project: str) -> None:
     html = Path(release.write_page(project, DAY)).read_text(encoding="utf-8")
     assert ">24<" in html.replace(" ", "")
     csd.add_labels(project, label_all(project, "a"))
-    with pytest.raises(BadInput, match="24 fields wait"):
+    with pytest.raises(BadInput, match="raters or the adjudicator settle 24 fields first"):
         release.release(project)
     assert not settings.releases().exists()
     assert read_table("annotated_comments").height == 0

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from pipeline import sample, warehouse
+from pipeline import left_out, sample, warehouse
 from pipeline.collect.clean import hash_text
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.record import model_choice, models, promotion
@@ -173,9 +173,11 @@ def test_made_up_labels_make_no_model_in_force(published: None) -> None:
     warehouse.overwrite("label_tasks", warehouse.make_slice(project="csd"), filled("label_tasks", *tasks))
     made_up = [{"task_id": task["task_id"], "tool": "simulated", "value": "1"} for task in tasks]
     warehouse.overwrite("labels", warehouse.make_slice(project="csd"), filled("labels", *made_up))
-    with pytest.raises(Missing, match="nothing to learn from"):
+    with pytest.raises(Missing, match="nothing to learn from; subtext: left out 24 as simulated_labels"):
         recogniser.train(DAY, changes=SMALL)
+    assert [row[1:3] for row in left_out.list_rows()] == [("simulated_labels", 24), ("no_label", 2)]
     recogniser.train(DAY, "csd", changes=SMALL)
+    assert [row[1:3] for row in left_out.list_rows()] == [("no_label", 2)]
     assert warehouse.scan("models").collect()["is_promoted"].to_list() == [False]
     assert model_choice.select_model_id("subtext", DAY) is None
 

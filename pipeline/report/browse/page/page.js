@@ -15,7 +15,7 @@ function readState() {
   state = {...START, charts: CHARTS.filter(name => columns[name]), ...fields};
   const scores = meta.columns.filter(column => column.is_score && column.bins);
   state.a = columns[state.a] ? state.a : scores[0]?.name;
-  state.b = columns[state.b] ? state.b : (scores[2] || scores[1] || scores[0])?.name;
+  state.b = columns[state.b] ? state.b : (scores[2] || scores[1])?.name;
   state.color = columns[state.color] ? state.color : state.a || "source";
   state.map = meta.maps.includes(state.map) ? state.map : state.map === "" ? "" : meta.maps[0] || "";
   state.charts = state.charts.filter(name => columns[name]);
@@ -58,7 +58,16 @@ function refresh() {
   const bins = `${formatView({...state, sort: "", descending: false})}${state.charts}`;
   draw("rows", `${view}${state.page}`, () => data.rows(state, state.page), showRows)
     .then(() => draw("bins", bins, () => data.bins(state, state.charts), showCharts));  // the rows do not wait for them
-  if (state.tab === "compare" && state.a) {
+  const isPair = columns[state.a] && columns[state.b] && state.a !== state.b;
+  find("#pair").hidden = !isPair;
+  if (state.tab === "compare" && !isPair) {
+    keys.compare = null;
+    find("#summary").textContent = meta.columns.filter(column => column.is_score && column.bins).length > 1
+      ? "Choose two different scores." : "A comparison needs two scores, and these comments have fewer. Add one of a day, for"
+      + " example by `undertone score context-shift --day DAY` or `undertone judge --day DAY --llm NAME`. Then run the"
+      + " command that made this page again.";
+  }
+  if (state.tab === "compare" && isPair) {
     const show = answer => showComparison(answer, state.a, state.b);
     draw("compare", `${view}${state.a} ${state.b}`, () => data.compare(state, state.a, state.b), show);
   }
