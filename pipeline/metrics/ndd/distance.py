@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
@@ -57,35 +58,62 @@ def divergences(
 ) -> Floats:
     """Compute the divergence of the distributions at two places, for m pairs of places: [m].
 
-    A place that is first of several pairs is asked of once. A model with a method `unchanged` is not asked where it
-    reports that both distributions are equal. Memory holds `cache_size` distributions and one batch of the model.
+    A place is asked of once in a block. A model with a method `unchanged` is not asked where it reports that both
+    distributions are equal. Memory holds `cache_size` distributions and one batch of the model.
 
     Places are sentence and place, [m, 2], as `MaskedModel` has them.
     """
-    values, measure = np.zeros(len(first_places)), DIVERGENCES[divergence]
-    queries = np.arange(len(first_places))
-    if hasattr(model, "unchanged"):  # counts see two neighbours alone, and most places keep theirs
-        queries = np.flatnonzero(~model.unchanged(sentences, first_places, second_places))
+    values = np.zeros(len(first_places))
+    queries = np.flatnonzero(find_changed(model, sentences, first_places, second_places))
     distinct_places, owner = np.unique(first_places[queries], axis=0, return_inverse=True)
     owner = owner.reshape(-1)
     order = np.argsort(owner, kind="stable")
     bounds = np.searchsorted(owner[order], np.arange(0, len(distinct_places) + cache_size, cache_size))
     for number, (start, end) in enumerate(pairwise(bounds.tolist())):
         block, pairs = distinct_places[number * cache_size : (number + 1) * cache_size], order[start:end]
-        distributions = _collect_distributions(model, sentences, block)
-        seconds = second_places[queries[pairs]]
-        for rows, log_probs in model.distributions(sentences, seconds[:, 0], seconds[:, 1]):
-            first_log_probs = distributions[owner[pairs[rows]] - number * cache_size]
-            values[queries[pairs[rows]]] = measure(first_log_probs, log_probs).double().cpu().numpy()
+        distributions, index = collect_distributions(model, sentences, block), owner[pairs] - number * cache_size
+        places = second_places[queries[pairs]]
+        values[queries[pairs]] = compare(model, sentences, distributions, index, places, divergence)
     return values
 
 
-def _collect_distributions(model: MaskedModel, sentences: Sequence[Sentence], places: IndexArray) -> "Tensor":
+def find_changed(
+    model: MaskedModel, sentences: Sequence[Sentence], first_places: IndexArray, second_places: IndexArray
+) -> npt.NDArray[np.bool_]:
+    """Mark the pairs of places whose distributions may differ: [m]."""
+    if hasattr(model, "unchanged"):  # counts see two neighbours alone, and most places keep theirs
+        return np.asarray(~model.unchanged(sentences, first_places, second_places))
+    return np.ones(len(first_places), bool)
+
+
+def collect_distributions(model: MaskedModel, sentences: Sequence[Sentence], places: IndexArray) -> "Tensor":
     """Return the distributions at places, in their order: [k, vocabulary]."""
     import torch
 
     rows, log_probs = zip(*model.distributions(sentences, places[:, 0], places[:, 1]), strict=True)
     return torch.cat(log_probs)[np.argsort(np.concatenate(rows))]
+
+
+def compare(
+    model: MaskedModel,
+    sentences: Sequence[Sentence],
+    distributions: "Tensor",
+    index: IndexArray,
+    places: IndexArray,
+    divergence: Divergence,
+) -> Floats:
+    """Compute the divergence of distributions[index[k]] and the distribution at places[k], for all k: [m]."""
+    values, measure = np.empty(len(index)), DIVERGENCES[divergence]
+    distinct_places, owner = np.unique(places, axis=0, return_inverse=True)
+    owner = owner.reshape(-1)
+    for rows, log_probs in model.distributions(sentences, *distinct_places.T):
+        row_of = np.full(len(distinct_places), -1)
+        row_of[rows] = np.arange(len(rows))
+        pairs = np.flatnonzero(row_of[owner] >= 0)
+        for part in np.split(pairs, range(len(rows), len(pairs), len(rows))):
+            changed = measure(distributions[index[part]], log_probs[row_of[owner[part]]])
+            values[part] = changed.double().cpu().numpy()
+    return values
 
 
 def check_options(divergence: str, weights: str) -> None:

@@ -8,17 +8,35 @@ import numpy as np
 
 from pipeline.metrics.ndd import comparisons, weights
 from pipeline.metrics.ndd.comparisons import SentenceModel
-from pipeline.metrics.ndd.distance import Divergence, divergences, split_blocks
+from pipeline.metrics.ndd.distance import (
+    CACHE_SIZE,
+    Divergence,
+    collect_distributions,
+    compare,
+    find_changed,
+    split_blocks,
+)
 from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.ndd.weights import MU
+from pipeline.score.compress.spans import find_undecided
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Scorer = Callable[[Sequence[Sentence], Sequence[IndexArray]], list[Floats]]
-"""Sentences and spans of each, [s, 2], to what it costs to drop each span, [s]; more is worse, about 0 is nothing."""
+Limit = Callable[[float], float]
+"""From the cost of a sentence's cheapest span to what a span may cost."""
 
-_BLOCK_WORDS = 1 << 17  # neighbours that are compared at a time
+
+class Scorer(Protocol):
+    """What it costs to drop each span; more is worse, about 0 is nothing."""
+
+    def __call__(
+        self, sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit] | None = None
+    ) -> list[Floats]:
+        """Score the spans of each sentence, [s, 2]: [s].
+
+        With limits a span that `select_disjoint` does not select may have a lower score, with which it does not either.
+        """
 
 
 class TokenModel(Protocol):
@@ -40,38 +58,82 @@ def ndd(
     """Score spans by the NDD of a sentence and its remainder: Σ a b F over remaining words (section 4, appendix C).
 
     The distributions of the sentence are asked for once, those of what remains for each neighbour: n + Σ over the spans
-    of their neighbours. Blocks of sentences bound time and memory. Fast NDD counts only the one or two words that touch
-    the span. Below 1, ν lets later words be dropped more easily.
+    of their neighbours, less where masks hide the same words. With limits neighbours are compared from the span
+    outwards, until the sum shows that the span will not be selected: no term is below 0. Blocks of sentences bound
+    memory. Fast NDD counts only the one or two words that touch the span. Below 1, ν lets later words be dropped more
+    easily.
     """
-    weigh = weights.WEIGHTS[weighting]
 
-    def score_block(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        remainders = [list_remainders(words, part) for words, part in zip(sentences, spans, strict=True)]
-        texts = [*sentences, *chain(*remainders)]
-        places, weight = [np.empty((0, 4), np.int64)], [np.empty(0)]  # number and place in both texts
-        span_ends = [(number, *span) for number, part in enumerate(spans) for span in part.tolist()]
-        for text_number, (number, start, end) in enumerate(span_ends, len(sentences)):
-            span = len(sentences[number]), start, end
-            counts = weigh(*span, mu) * weights.decay(*span, nu)
-            if is_fast:
-                counts *= weights.is_adjacent(*span)
-            neighbours = np.flatnonzero(counts)
-            first_places = neighbours + (neighbours >= start) * (end - start)
-            columns = np.broadcast_arrays(number, first_places, text_number, neighbours)
-            places.append(np.stack(columns, axis=1))
-            weight.append(counts[neighbours])
-        rows = np.concatenate(places)
-        values = divergences(model, texts, rows[:, :2], rows[:, 2:], divergence)
-        owner = rows[:, 2] - len(sentences)
-        costs = np.bincount(owner, np.concatenate(weight) * values, len(span_ends))
-        return np.split(costs, np.cumsum([*map(len, spans)])[:-1])
+    def weigh(length: int, start: int, end: int) -> Floats:
+        counts: Floats = weights.WEIGHTS[weighting](length, start, end, mu) * weights.decay(length, start, end, nu)
+        return counts * weights.is_adjacent(length, start, end) if is_fast else counts
 
-    def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        counts = [len(part) * (2 if is_fast else len(words)) for words, part in zip(sentences, spans, strict=True)]
-        blocks = split_blocks(counts, _BLOCK_WORDS)
-        return [costs for block in blocks for costs in score_block(sentences[block], spans[block])]
+    def score_block(
+        sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit] | None
+    ) -> list[Floats]:
+        texts, asks, weight = _list_asks(sentences, spans, weigh)
+        is_changed = find_changed(model, texts, asks[:, 2:4], asks[:, 4:])
+        asks, weight, terms = asks[is_changed], weight[is_changed], np.zeros(is_changed.sum())
+        span, step = asks[:, :2].T
+        begins, counts = np.cumsum([0, *map(len, sentences)]), [*map(len, spans)]
+        index = begins[asks[:, 2]] + asks[:, 3]
+        places = [(number, place) for number, words in enumerate(sentences) for place in range(len(words))]
+        first = collect_distributions(model, texts, np.array(places)) if len(asks) else None
+        sentence = np.repeat(np.arange(len(spans)), counts)
+        positions = np.concatenate(spans) + begins[sentence, None]
+        costs, next_step, last_step = np.zeros(len(sentence)), *np.zeros((2, len(sentence)), np.int64)
+        np.maximum.at(last_step, span, step)
+        is_open, is_next = np.ones((2, len(sentence)), bool)
+        while is_next.any():
+            asked = np.flatnonzero(is_next[span] & (step == next_step[span]))
+            if first is not None:
+                values = compare(model, texts, first, index[asked], asks[asked, 4:], divergence)
+                terms[asked] = weight[asked] * values
+            costs, next_step = np.bincount(span, terms, len(sentence)), next_step + is_next
+            is_next = ~(is_final := next_step > last_step)
+            if limits:
+                cheapest = np.full(len(spans), np.inf)
+                np.minimum.at(cheapest, sentence[is_final], costs[is_final])
+                bounds = [limit(cost) for limit, cost in zip(limits, cheapest.tolist(), strict=True)]
+                is_open &= costs <= np.array(bounds)[sentence]
+                is_next = find_undecided(positions, costs, is_final, is_open)
+        return np.split(costs, np.cumsum(counts)[:-1])
+
+    def score(
+        sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit] | None = None
+    ) -> list[Floats]:
+        blocks = split_blocks([*map(len, sentences)], CACHE_SIZE)
+        parts = [score_block(sentences[block], spans[block], limits and limits[block]) for block in blocks]
+        return [*chain(*parts)]
 
     return score
+
+
+def _list_asks(
+    sentences: Sequence[Sentence], spans: Sequence[IndexArray], weigh: Callable[[int, int, int], Floats]
+) -> tuple[list[Sentence], IndexArray, Floats]:
+    """List the neighbours of all spans that have a weight, and their weights [m].
+
+    Returns the texts, which are the sentences and what remains without each span; and for each neighbour its span, its
+    step away from the span (1, 2, 4, 8 ... words), and its text and place before and after the span is dropped: [m, 6].
+    """
+    texts, asks, weight = [*sentences], [np.empty((0, 6), np.int64)], [np.empty(0)]
+    masked: dict[tuple[int, int, int], tuple[int, int]] = {}
+    span_ends = [(number, *ends) for number, part in enumerate(spans) for ends in part.tolist()]
+    for span, (number, start, end) in enumerate(span_ends):
+        words = sentences[number]
+        counts = weigh(len(words), start, end)
+        places = np.flatnonzero(counts)
+        is_behind = places >= start
+        step = np.log2(1 + np.where(is_behind, places - start, start - 1 - places)).astype(np.int64)
+        columns = span, step, number, places + is_behind * (end - start), len(texts), places
+        asks.append(np.stack(np.broadcast_arrays(*columns), axis=1))
+        # a mask before the span hides what one behind the span that is a word earlier does
+        for place, hidden in ((start - 1, (start - 1, end)), (start, (start, end + 1))):
+            asks[-1][places == place, 4:] = masked.setdefault((number, *hidden), (len(texts), place))
+        texts.append([*words[:start], *words[end:]])
+        weight.append(counts[places])
+    return texts, np.concatenate(asks), np.concatenate(weight)
 
 
 def perplexity(model: MaskedModel) -> Scorer:
@@ -125,7 +187,7 @@ def _normalise(states: "Tensor") -> "Tensor":
 
 def _score_each(score_spans: Callable[[Sentence, list[Sentence]], Floats]) -> Scorer:
     """Score one sentence after another by a function of its words and of what remains without each span."""
-    return lambda sentences, spans: [
+    return lambda sentences, spans, limits=None: [  # noqa: ARG005
         score_spans(words, list_remainders(words, candidates))
         for words, candidates in zip(sentences, spans, strict=True)
     ]

@@ -50,6 +50,28 @@ def select_disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = Fa
     return is_disjoint
 
 
+def find_undecided(spans: IndexArray, costs: Floats, is_final: Mask, is_open: Mask) -> Mask:
+    """Mark the spans whose costs are needed next, none once the selection by `select_disjoint` is certain: [s].
+
+    Costs that are not final are lower bounds. An open span that has the least of those that overlap it is selected if
+    it is final, which closes the others; else its cost is needed.
+    """
+    sizes, rank = spans[:, 1] - spans[:, 0], np.empty(len(spans), np.int64)
+    rank[np.lexsort([spans[:, 0], -sizes, is_final, costs])] = np.arange(len(spans))
+    span = np.repeat(np.arange(len(spans)), sizes)  # of each of its words
+    word = np.arange(len(span)) - np.repeat(np.cumsum(sizes) - sizes - spans[:, 0], sizes)
+    while True:
+        least, is_listed = np.full(spans.max(initial=0), len(spans)), is_open[span]
+        np.minimum.at(least, word[is_listed], rank[span[is_listed]])
+        is_least = is_open & (np.bincount(span, least[word] == rank[span], len(spans)) == sizes)
+        is_taken = np.zeros(len(least), bool)
+        is_taken[word[(is_least & is_final)[span]]] = True
+        is_beaten = is_open & ~is_least & (np.bincount(span, is_taken[word], len(spans)) > 0)
+        if not is_beaten.any():
+            return is_least & ~is_final
+        is_open &= ~is_beaten
+
+
 def select_affordable(spans: IndexArray, scores: Floats, is_chosen: Mask, word_budget: int) -> Mask:
     """Select the cheapest chosen spans that together have at most `word_budget` words: [s].
 
