@@ -1,11 +1,11 @@
 """The search for spans to drop by NDD (section 4.1), beside the released way of working: run it as it is.
 
 Every span of at most five words may be dropped; the words that stay are compared before and after, by the
-Kullback-Leibler divergence and weights μ^distance, and the cheapest spans that do not overlap go. The released way, as its code works: for each span the words are
-joined with [MASK] in the place of each that stays and cut anew, before and after the deletion, and the model says the
-probabilities of the whole vocabulary at every place of these, those of one span and side at a time; and the same a
-masked sentence at a time. Ours has the same model, all sentences at once, and leaves a span when it cannot be selected
-any more; the spans that are selected, and their costs, have to be the same.
+Kullback-Leibler divergence and weights μ^distance, and the cheapest spans that do not overlap go. The released way, as
+its code works: for each span the words are joined with [MASK] in the place of each that stays and cut anew, before and
+after the deletion, and the model says the probabilities of the whole vocabulary at every place of these, those of one
+span and side at a time; and the same a masked sentence at a time. Ours has the same model, all sentences at once, and
+leaves a span when it cannot be selected any more; the spans that are selected, and their costs, have to be the same.
 
 The model is the embedded encoder with a head of random weights: no quality, but the time that one of quality takes.
 Argument: the batch, 64 by default.

@@ -115,7 +115,7 @@ def _list_asks(
     """List the neighbours of all spans that have a weight, and their weights [m].
 
     Returns the texts, which are the sentences and what remains without each span; and for each neighbour its span, its
-    step away from the span (1, 2, 4, 8 ... words), and its text and place before and after the span is dropped: [m, 6].
+    step away from the span (0, 1, 2, 3 to 4, 5 to 6, 7 to 10 ... words), and its text and place before and after the span is dropped: [m, 6].
     """
     texts, asks, weight = [*sentences], [np.empty((0, 6), np.int64)], [np.empty(0)]
     masked: dict[tuple[int, int, int], tuple[int, int]] = {}
@@ -125,7 +125,7 @@ def _list_asks(
         counts = weigh(len(words), start, end)
         places = np.flatnonzero(counts)
         is_behind = places >= start
-        step = np.log2(1 + np.where(is_behind, places - start, start - 1 - places)).astype(np.int64)
+        step = (2 * np.log2(1 + np.where(is_behind, places - start, start - 1 - places))).astype(np.int64)
         columns = span, step, number, places + is_behind * (end - start), len(texts), places
         asks.append(np.stack(np.broadcast_arrays(*columns), axis=1))
         # a mask before the span hides what one behind the span that is a word earlier does
