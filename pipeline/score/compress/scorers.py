@@ -115,7 +115,8 @@ def _list_asks(
     """List the neighbours of all spans that have a weight, and their weights [m].
 
     Returns the texts, which are the sentences and what remains without each span; and for each neighbour its span, its
-    step away from the span (0, 1, 2, 3 to 4, 5 to 6, 7 to 10 ... words), and its text and place before and after the span is dropped: [m, 6].
+    step (0, 1, 2, 3 to 4, 5 to 6, 7 to 10 ... words from the span), and its text and place before and after the span is
+    dropped: [m, 6].
     """
     texts, asks, weight = [*sentences], [np.empty((0, 6), np.int64)], [np.empty(0)]
     masked: dict[tuple[int, int, int], tuple[int, int]] = {}
