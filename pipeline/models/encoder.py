@@ -1,8 +1,8 @@
 """The sentence encoder of ImpScore (section 3.2, equation 1), frozen, as its makers mean it.
 
 Texts are sorted by length and cut into batches of about equal token counts; each distinct text is encoded once.
-Embeddings of one text differ by up to 2e-7 with the batch it falls in. In bfloat16 padding would move them by 1e-3, so
-there a batch on a CPU has texts of one length, and embeddings do not depend on it.
+Embeddings of one text differ by up to 2e-7 with the batch it falls in. In bfloat16, where padding would move them by
+1e-3, a batch on a CPU has texts of one length, and embeddings do not depend on it.
 """
 
 import logging
@@ -109,7 +109,7 @@ def load(
     Args:
         name: of the encoder.
         precision: float32, or bfloat16, which is about twice as fast where the hardware has it and moves embeddings by
-            up to 4e-3; see `is_bfloat16_fast`.
+            up to 4e-3.
         threads: batches at once on a CPU; results do not depend on it.
         device: cuda or cpu; by default a GPU if there is one.
         pooling: `model`, as its makers pool; or `layers`, the mean over the words of every layer, each of length 1,
@@ -223,9 +223,8 @@ def encode(
         return characters.encode(texts, encoder.revision)
     distinct, inverse, counts = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
     lengths, make_features = _tokenize(encoder, [str(text) for text in distinct])
-    is_gpu = encoder.device == "cuda"
-    is_padded = is_gpu or encoder.precision == "float32"
-    batches = make_batches(lengths, tokens or (GPU_TOKENS if is_gpu else CPU_TOKENS), is_padded=is_padded)
+    budget = tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS)
+    batches = make_batches(lengths, budget, is_padded=encoder.device == "cuda" or encoder.precision == "float32")
     out = np.empty((len(distinct), encoder.dim), np.float32)
 
     def embed(batch: IndexArray) -> IndexArray:
@@ -294,10 +293,7 @@ def limit_rows(dim: int) -> int:
 
 
 def make_batches(lengths: IndexArray, budget: int, *, is_padded: bool = True) -> list[IndexArray]:
-    """Split row numbers, the longest first, into batches whose padded size is within `budget` tokens.
-
-    Unpadded batches have rows of one length.
-    """
+    """Split row numbers, the longest first, into batches, or those of one length, of at most `budget` padded tokens."""
     order = np.lexsort((np.arange(len(lengths)), -lengths))
     batches, start = [], 0
     while start < len(order):

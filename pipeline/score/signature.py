@@ -16,11 +16,8 @@ ANY = "any"  # the head for every language
 
 
 def implicitness(model_id: str, encoder: str, revision: str, precision: str, lang: str) -> str:
-    """Build the signature of implicitness; languages other than English are marked as an extension (X-07).
-
-    Counts of characters are exact, whatever the precision of encoders.
-    """
-    precision = "float32" if encoder == characters.NAME else precision
+    """Build the signature of implicitness; languages other than English are marked as an extension (X-07)."""
+    precision = "float32" if encoder == characters.NAME else precision  # counts are exact
     scope = lang if lang == "en" else f"{lang}(extension)"
     source = f"model:{model_id[:12]}|encoder:{name_encoder(encoder, revision)}|{precision}"
     return f"{IMPLICITNESS}|{source}|lang:{scope}|undertone:{__version__}"

@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
@@ -58,13 +57,14 @@ def divergences(
 ) -> Floats:
     """Compute the divergence of the distributions at two places, for m pairs of places: [m].
 
-    A place is asked of once in a block. A model with a method `unchanged` is not asked where it reports that both
-    distributions are equal. Memory holds `cache_size` distributions and one batch of the model.
+    A place that several pairs share is asked of once. A model with a method `unchanged` is not asked where it
+    reports that both distributions are equal. Memory holds `cache_size` distributions and one batch of the model.
 
     Places are sentence and place, [m, 2], as `MaskedModel` has them.
     """
-    values = np.zeros(len(first_places))
-    queries = np.flatnonzero(find_changed(model, sentences, first_places, second_places))
+    values, queries = np.zeros(len(first_places)), np.arange(len(first_places))
+    if hasattr(model, "unchanged"):  # counts see two neighbours alone, and most places keep theirs
+        queries = np.flatnonzero(~model.unchanged(sentences, first_places, second_places))
     distinct_places, owner = np.unique(first_places[queries], axis=0, return_inverse=True)
     owner = owner.reshape(-1)
     order = np.argsort(owner, kind="stable")
@@ -72,18 +72,9 @@ def divergences(
     for number, (start, end) in enumerate(pairwise(bounds.tolist())):
         block, pairs = distinct_places[number * cache_size : (number + 1) * cache_size], order[start:end]
         distributions, index = collect_distributions(model, sentences, block), owner[pairs] - number * cache_size
-        places = second_places[queries[pairs]]
-        values[queries[pairs]] = compare(model, sentences, distributions, index, places, divergence)
+        seconds = second_places[queries[pairs]]
+        values[queries[pairs]] = compare(model, sentences, distributions, index, seconds, divergence)
     return values
-
-
-def find_changed(
-    model: MaskedModel, sentences: Sequence[Sentence], first_places: IndexArray, second_places: IndexArray
-) -> npt.NDArray[np.bool_]:
-    """Mark the pairs of places whose distributions may differ: [m]."""
-    if hasattr(model, "unchanged"):  # counts see two neighbours alone, and most places keep theirs
-        return np.asarray(~model.unchanged(sentences, first_places, second_places))
-    return np.ones(len(first_places), bool)
 
 
 def collect_distributions(model: MaskedModel, sentences: Sequence[Sentence], places: IndexArray) -> "Tensor":
@@ -97,22 +88,19 @@ def collect_distributions(model: MaskedModel, sentences: Sequence[Sentence], pla
 def compare(
     model: MaskedModel,
     sentences: Sequence[Sentence],
-    distributions: "Tensor",
+    first: "Tensor",
     index: IndexArray,
     places: IndexArray,
     divergence: Divergence,
 ) -> Floats:
-    """Compute the divergence of distributions[index[k]] and the distribution at places[k], for all k: [m]."""
-    values, measure = np.empty(len(index)), DIVERGENCES[divergence]
-    distinct_places, owner = np.unique(places, axis=0, return_inverse=True)
-    owner = owner.reshape(-1)
-    for rows, log_probs in model.distributions(sentences, *distinct_places.T):
-        row_of = np.full(len(distinct_places), -1)
-        row_of[rows] = np.arange(len(rows))
-        pairs = np.flatnonzero(row_of[owner] >= 0)
-        for part in np.split(pairs, range(len(rows), len(pairs), len(rows))):
-            changed = measure(distributions[index[part]], log_probs[row_of[owner[part]]])
-            values[part] = changed.double().cpu().numpy()
+    """Compute the divergences of first[index] and the distributions at places, each of which is asked of once: [m]."""
+    values, (distinct, owner) = np.empty(len(index)), np.unique(places, axis=0, return_inverse=True)
+    for rows, log_probs in model.distributions(sentences, *distinct.T):
+        row = np.full(len(distinct), -1)
+        row[rows] = np.arange(len(rows))
+        row = row[owner.reshape(-1)]
+        pairs = np.flatnonzero(row >= 0)
+        values[pairs] = DIVERGENCES[divergence](first[index[pairs]], log_probs[row[pairs]]).double().cpu().numpy()
     return values
 
 

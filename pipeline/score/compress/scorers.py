@@ -1,21 +1,13 @@
 """The cost of dropping a span: NDD, and its rivals in the same search (NDD-18 to 20, 31, 32)."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from pipeline.metrics.ndd import comparisons, weights
 from pipeline.metrics.ndd.comparisons import SentenceModel
-from pipeline.metrics.ndd.distance import (
-    CACHE_SIZE,
-    Divergence,
-    collect_distributions,
-    compare,
-    find_changed,
-    split_blocks,
-)
+from pipeline.metrics.ndd.distance import CACHE_SIZE, Divergence, collect_distributions, compare, split_blocks
 from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.ndd.weights import MU
 from pipeline.score.compress.spans import find_undecided
@@ -24,19 +16,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Limit = Callable[[float], float]
-"""From the cost of a sentence's cheapest span to what a span may cost."""
+"""What the cheapest span of a sentence costs, to what a span may cost."""
 
+Scorer = Callable[..., list[Floats]]
+"""Sentences and spans of each, [s, 2], to what it costs to drop each span, [s]; more is worse, about 0 is nothing.
 
-class Scorer(Protocol):
-    """What it costs to drop each span; more is worse, about 0 is nothing."""
-
-    def __call__(
-        self, sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit] | None = None
-    ) -> list[Floats]:
-        """Score the spans of each sentence, [s, 2]: [s].
-
-        With limits a span that `select_disjoint` does not select may have a lower score, with which it does not either.
-        """
+Given a `Limit` of each sentence too, spans that are not selected may have a lower cost, with which they are not either.
+"""
 
 
 class TokenModel(Protocol):
@@ -59,81 +45,69 @@ def ndd(
 
     The distributions of the sentence are asked for once, those of what remains for each neighbour: n + Σ over the spans
     of their neighbours, less where masks hide the same words. With limits neighbours are compared from the span
-    outwards, until the sum shows that the span will not be selected: no term is below 0. Blocks of sentences bound
+    outwards, until the sum, of terms not below 0, shows that the span will not be selected. Blocks of sentences bound
     memory. Fast NDD counts only the one or two words that touch the span. Below 1, ν lets later words be dropped more
     easily.
     """
 
-    def weigh(length: int, start: int, end: int) -> Floats:
-        counts: Floats = weights.WEIGHTS[weighting](length, start, end, mu) * weights.decay(length, start, end, nu)
-        return counts * weights.is_adjacent(length, start, end) if is_fast else counts
-
-    def score_block(
-        sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit] | None
-    ) -> list[Floats]:
-        texts, asks, weight = _list_asks(sentences, spans, weigh)
-        is_changed = find_changed(model, texts, asks[:, 2:4], asks[:, 4:])
-        asks, weight, terms = asks[is_changed], weight[is_changed], np.zeros(is_changed.sum())
-        span, step = asks[:, :2].T
-        begins, counts = np.cumsum([0, *map(len, sentences)]), [*map(len, spans)]
-        index = begins[asks[:, 2]] + asks[:, 3]
-        places = [(number, place) for number, words in enumerate(sentences) for place in range(len(words))]
-        first = collect_distributions(model, texts, np.array(places)) if len(asks) else None
-        sentence = np.repeat(np.arange(len(spans)), counts)
-        positions = np.concatenate(spans) + begins[sentence, None]
-        costs, next_step, last_step = np.zeros(len(sentence)), *np.zeros((2, len(sentence)), np.int64)
-        np.maximum.at(last_step, span, step)
+    def score_block(sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit]) -> Floats:
+        texts, asks, weight = _list_asks(sentences, spans, weighting, mu, nu)
+        is_asked = asks[:, 1] == 0 if is_fast else np.ones(len(asks), bool)
+        if hasattr(model, "unchanged"):
+            is_asked &= ~model.unchanged(texts, asks[:, 2:4], asks[:, 4:])
+        asks, weight = asks[is_asked], weight[is_asked]
+        (span, step), terms = asks[:, :2].T, np.zeros(len(asks))
+        distinct, index = np.unique(asks[:, 2:4], axis=0, return_inverse=True)
+        first = collect_distributions(model, texts, distinct) if len(asks) else None
+        sentence = np.repeat(np.arange(len(spans)), [*map(len, spans)])
+        positions = np.concatenate(spans) + sentence[:, None] * max(map(len, sentences))
+        costs, next_step = np.zeros(len(sentence)), np.zeros(len(sentence), np.int64)
         is_open, is_next = np.ones((2, len(sentence)), bool)
         while is_next.any():
             asked = np.flatnonzero(is_next[span] & (step == next_step[span]))
-            if first is not None:
-                values = compare(model, texts, first, index[asked], asks[asked, 4:], divergence)
-                terms[asked] = weight[asked] * values
-            costs, next_step = np.bincount(span, terms, len(sentence)), next_step + is_next
-            is_next = ~(is_final := next_step > last_step)
+            values = compare(model, texts, first, index[asked], asks[asked, 4:], divergence)
+            terms[asked], next_step = weight[asked] * values, next_step + is_next
+            costs = np.bincount(span, terms, len(sentence))
+            is_next = np.bincount(span, step >= next_step[span], len(sentence)) > 0
             if limits:
-                cheapest = np.full(len(spans), np.inf)
-                np.minimum.at(cheapest, sentence[is_final], costs[is_final])
-                bounds = [limit(cost) for limit, cost in zip(limits, cheapest.tolist(), strict=True)]
-                is_open &= costs <= np.array(bounds)[sentence]
-                is_next = find_undecided(positions, costs, is_final, is_open)
-        return np.split(costs, np.cumsum(counts)[:-1])
+                least = np.full(len(spans), np.inf)
+                np.minimum.at(least, sentence[~is_next], costs[~is_next])
+                most = [limit(cost) for limit, cost in zip(limits, least.tolist(), strict=True)]
+                is_open &= costs <= np.array(most)[sentence]
+                is_next = find_undecided(positions, costs, ~is_next, is_open)
+        return costs
 
-    def score(
-        sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit] | None = None
-    ) -> list[Floats]:
+    def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit] = ()) -> list[Floats]:
         blocks = split_blocks([*map(len, sentences)], CACHE_SIZE)
-        parts = [score_block(sentences[block], spans[block], limits and limits[block]) for block in blocks]
-        return [*chain(*parts)]
+        costs = [score_block(sentences[block], spans[block], limits[block]) for block in blocks]
+        return np.split(np.concatenate(costs), np.cumsum([*map(len, spans)])[:-1]) if costs else []
 
     return score
 
 
 def _list_asks(
-    sentences: Sequence[Sentence], spans: Sequence[IndexArray], weigh: Callable[[int, int, int], Floats]
+    sentences: Sequence[Sentence], spans: Sequence[IndexArray], weighting: str, mu: float, nu: float
 ) -> tuple[list[Sentence], IndexArray, Floats]:
-    """List the neighbours of all spans that have a weight, and their weights [m].
+    """List texts, which are the sentences and what remains without each span; the asks; and their weights, [m].
 
-    Returns the texts, which are the sentences and what remains without each span; and for each neighbour its span, its
-    step (0, 1, 2, 3 to 4, 5 to 6, 7 to 10 ... words from the span), and its text and place before and after the span is
-    dropped: [m, 6].
+    An ask, [m, 6], is a span, a step away from it (0, 1, 2, 3 to 4, 5 to 6, 7 to 10 ... words), and the text and place
+    of a neighbour before and after the span is dropped.
     """
     texts, asks, weight = [*sentences], [np.empty((0, 6), np.int64)], [np.empty(0)]
     masked: dict[tuple[int, int, int], tuple[int, int]] = {}
     span_ends = [(number, *ends) for number, part in enumerate(spans) for ends in part.tolist()]
     for span, (number, start, end) in enumerate(span_ends):
-        words = sentences[number]
-        counts = weigh(len(words), start, end)
-        places = np.flatnonzero(counts)
-        is_behind = places >= start
-        step = (2 * np.log2(1 + np.where(is_behind, places - start, start - 1 - places))).astype(np.int64)
-        columns = span, step, number, places + is_behind * (end - start), len(texts), places
+        ends = len(sentences[number]), start, end
+        counts = weights.WEIGHTS[weighting](*ends, mu) * weights.decay(*ends, nu)
+        place = np.flatnonzero(counts)
+        step = (2 * np.log2(1 + np.where(place < start, start - 1 - place, place - start))).astype(np.int64)
+        columns = span, step, number, place + (place >= start) * (end - start), len(texts), place
         asks.append(np.stack(np.broadcast_arrays(*columns), axis=1))
         # a mask before the span hides what one behind the span that is a word earlier does
-        for place, hidden in ((start - 1, (start - 1, end)), (start, (start, end + 1))):
-            asks[-1][places == place, 4:] = masked.setdefault((number, *hidden), (len(texts), place))
-        texts.append([*words[:start], *words[end:]])
-        weight.append(counts[places])
+        asks[-1][place == start - 1, 4:] = masked.setdefault((number, start - 1, end), (len(texts), start - 1))
+        asks[-1][place == start, 4:] = masked.setdefault((number, start, end + 1), (len(texts), start))
+        texts.append([*sentences[number][:start], *sentences[number][end:]])
+        weight.append(counts[place])
     return texts, np.concatenate(asks), np.concatenate(weight)
 
 
@@ -188,7 +162,7 @@ def _normalise(states: "Tensor") -> "Tensor":
 
 def _score_each(score_spans: Callable[[Sentence, list[Sentence]], Floats]) -> Scorer:
     """Score one sentence after another by a function of its words and of what remains without each span."""
-    return lambda sentences, spans, limits=None: [  # noqa: ARG005
+    return lambda sentences, spans, _limits=(): [
         score_spans(words, list_remainders(words, candidates))
         for words, candidates in zip(sentences, spans, strict=True)
     ]

@@ -109,7 +109,7 @@ def compress(
     while active and (search.ratio is not None or round_number < search.rounds):
         round_number += 1
         candidates = [_list_candidates(state, longest, search.spans) for state in active]
-        limits = None if search.spans == "released" else [partial(_raise_limit, state, search) for state in active]
+        limits = [] if search.spans == "released" else [partial(_raise_limit, state, search) for state in active]
         costs = scorer([[state.words[place] for place in state.places] for state in active], candidates, limits)
         changed = []
         for state, spans, span_costs in zip(active, candidates, costs, strict=True):

@@ -93,8 +93,8 @@ def stage_words(
     rank = pl.int_range(pl.len()).over("source")
     extremes = ranked.filter((rank < limit) | (rank >= pl.len().over("source") - limit))
     texts = extremes.unique("text_hash", maintain_order=True).select("text_hash", "text", implicitness="value")
-    words = references.add_words(texts, "text", pins["model_id"], on_progress, pins["precision"])
-    words = words.select("text_hash", "words").drop_nulls().explode("words").unnest("words")
+    words = references.add_words(texts, "text", pins["model_id"], on_progress).select("text_hash", "words")
+    words = words.drop_nulls().explode("words").unnest("words")
     rows = extremes.join(words, on="text_hash", maintain_order="left").select(empty("scores_explained").columns)
     return warehouse.stage("scores_explained", rows)
 

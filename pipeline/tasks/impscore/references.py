@@ -156,19 +156,14 @@ def add_percentiles(
 
 
 def add_words(
-    scores: pl.DataFrame,
-    column: str,
-    ref: str | None,
-    on_progress: OnProgress = lambda _: None,
-    precision: str | None = None,
+    scores: pl.DataFrame, column: str, ref: str | None, on_progress: OnProgress = lambda _: None
 ) -> pl.DataFrame:
     """Add `words` to scored rows: position, word, and how the score would change without it; null for one word."""
     from pipeline.score import explain
 
     def score(texts: list[str], lang: str) -> list[float]:
         rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})
-        rows = rows.with_columns(text_hash=pl.lit(""), lang=pl.lit(lang))
-        return scoring.score_texts(rows, ref, precision=precision)["value"].to_list()
+        return scoring.score_texts(rows.with_columns(text_hash=pl.lit(""), lang=pl.lit(lang)), ref)["value"].to_list()
 
     drop_earlier_scores(scores, "words", ("words", "position", "word", "change"))
     rows = scores.select(text=pl.col(column).str.strip_chars(), value="implicitness").with_row_index("row")

@@ -37,11 +37,7 @@ def load_encoder(
 
 
 def choose_precision(*, for_scores: bool = False) -> str:
-    """Return the precision of encoders by the setting.
-
-    `auto` is bfloat16 for scores whose signature names it, where the hardware is fast at it. What is trained or
-    measured is the same on all machines: there `auto` is float32.
-    """
+    """Return the precision of encoders; `auto` is float32, but for scores bfloat16 where the hardware is fast at it."""
     if (precision := settings.precision()) != "auto":
         return precision
     from pipeline.models import encoder
