@@ -9,7 +9,7 @@ export TOKENIZERS_PARALLELISM ?= false
 # some images of Python set it; then every process of ours, and every worker of the tests, compiles all again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup wordnet demo up down test check messages format docs notebooks bench fuzz faults cluster nightly scale lock sbom audit clean
+.PHONY: setup wordnet demo up down test check messages format docs notebooks bench bench-gpu fuzz faults cluster nightly scale lock sbom audit clean
 
 setup: $(VENV)/.ready
 
@@ -78,6 +78,10 @@ notebooks: setup
 
 bench: setup
 	$(BIN)/python tests/bench/run.py
+
+# one GPU beside the bare forward on it, in under ten minutes
+bench-gpu: setup
+	$(BIN)/python tests/bench/gpu.py
 
 # a million hostile inputs, half an hour on one core; `make fuzz FUZZ="--only answers"`
 fuzz: setup

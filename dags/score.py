@@ -48,7 +48,7 @@ def score() -> None:
     def implicitness(shard: Any, pinned: Any) -> dict[str, Any]:
         from pipeline.tasks.daily import score
 
-        return dict(score.score_shard(shard, pinned["model_id"]))
+        return dict(score.score_shard(shard, pinned))
 
     @task(**GPU, trigger_rule=TriggerRule.NONE_FAILED)
     def words(staged: Any, day: str, pinned: Any, params: Any = None) -> dict[str, Any]:

@@ -136,7 +136,7 @@ studio_key = partial(_secret, "STUDIO_KEY")  # token of Label Studio's API
 alert_url = partial(_secret, "ALERT_URL")  # webhook for missed deadlines and failed tasks; without one they are logged
 
 encoder = partial(_get, "ENCODER", "embedded")  # sentence encoder: `embedded`, a folder, or a hub name with @revision
-precision = partial(_get, "PRECISION", "float32")  # of encoders; or bfloat16 where the hardware is fast at it
+precision = partial(_get, "PRECISION", "auto")  # of encoders: float32, bfloat16, or auto; see `choose_precision`
 gpu = partial(_get, "GPU", "optional")  # whether tasks of the queue gpu may run on a CPU: optional or required
 contact = partial(_get, "CONTACT", CONTACT)  # page or mail address in the crawler's User-Agent
 judge = partial(_optional, "JUDGE")  # the language model that the weekly DAG `judge` asks

@@ -31,6 +31,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 _GIVEN = ("UNDERTONE_DATA", "UNDERTONE_LABEL_STUDIO", "UNDERTONE_LABEL_STUDIO_TOKEN")  # what tests may find
 for _name in [n for n in os.environ if n.startswith("UNDERTONE_") and n not in _GIVEN]:
     del os.environ[_name]
+os.environ["UNDERTONE_PRECISION"] = "float32"  # scores are the same on all machines
 
 DAY = "2026-11-19"
 PIPELINE = Path(__file__).resolve().parents[1] / "pipeline"

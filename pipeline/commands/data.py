@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 from typer import Argument, Option, echo
@@ -15,12 +15,11 @@ from pipeline.commands.terminal.options import Day, Encoding, FirstDay, Json, Ke
 from pipeline.errors import format_quantity
 from pipeline.progress import track
 from pipeline.tasks import upkeep
-from pipeline.tasks.daily import collect as collect_task
-from pipeline.tasks.daily import report as report_task
-from pipeline.tasks.daily import tokenize as tokenize_task
-from pipeline.tasks.daily.intake import Collected
 from pipeline.tasks.record.retry import retry
 from pipeline.text.segment import count_disagreements
+
+if TYPE_CHECKING:
+    from pipeline.tasks.daily.intake import Collected
 
 
 def init() -> None:
@@ -55,6 +54,8 @@ def import_(
     `undertone import weibo_note_comment.jsonl` (a MediaCrawler export is recognised by its columns);
     `undertone import posts.jsonl --map thread_id=id,article_text=text,comments=replies` (a list of comments a row)
     """
+    from pipeline.tasks.daily import collect as collect_task
+
     warehouse.create()
     inputs = [collect_task.list_files(str(path), source, day) for path in paths]
     files = [file for part in inputs for file in part.files]
@@ -90,6 +91,8 @@ def collect(
     Examples: `undertone collect --path sample --day 2026-11-19`;
     `undertone collect --source netease --live --thread-id 186016`
     """
+    from pipeline.tasks.daily import collect as collect_task
+
     warehouse.create()
     collected: list[Collected] = []
     options: dict[str, Any] = {"path": path, "mapping": mapping, "live": live}
@@ -104,7 +107,7 @@ def collect(
     _print(collected, as_json)
 
 
-def _print(collected: Sequence[Collected], as_json: bool) -> None:
+def _print(collected: "Sequence[Collected]", as_json: bool) -> None:
     if collected:
         console.show(pl.DataFrame(collected, schema=["source", "articles", "read", "kept", "dropped"]), as_json)
     for source in collected:
@@ -124,6 +127,8 @@ def tokenize(
 
     Examples: `undertone tokenize --day 2026-11-19`; `undertone tokenize --compare`
     """
+    from pipeline.tasks.daily import tokenize as tokenize_task
+
     if compare:
         texts = warehouse.scan("comments", pl.col("lang") == "zh").select(pl.col("text").unique()).collect()["text"]
         differing_count, examples = count_disagreements(texts.to_list())
@@ -149,6 +154,8 @@ def report(day: Day = "") -> None:
 
     Example: `undertone report --day 2026-11-19`
     """
+    from pipeline.tasks.daily import report as report_task
+
     with console.working("writing the report"):
         path = report_task.write(day)
     echo(path)

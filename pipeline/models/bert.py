@@ -13,9 +13,9 @@ LONGEST = 256  # pieces of a text that the embedded encoder reads
 
 
 class Bert:
-    """Word pieces and weights of a BERT in float32."""
+    """Word pieces and weights of a BERT, whose matrix products may be in bfloat16; all else is float32."""
 
-    def __init__(self, folder: Path, device: str) -> None:
+    def __init__(self, folder: Path, device: str, dtype: torch.dtype = torch.float32) -> None:
         """Read `config.json`, `tokenizer.json` and `model.safetensors` of a folder."""
         from safetensors.torch import load_file
         from tokenizers import Tokenizer
@@ -24,6 +24,9 @@ class Bert:
         self.width, self.layers = int(config["hidden_size"]), int(config["num_hidden_layers"])
         self._heads, self._epsilon = int(config["num_attention_heads"]), float(config["layer_norm_eps"])
         self._weights = load_file(folder / "model.safetensors", device=device)
+        for name in self._weights:
+            if name.startswith("encoder.") and "LayerNorm" not in name:
+                self._weights[name] = self._weights[name].to(dtype)
         self._pieces = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._pieces.no_padding()
         self._pieces.enable_truncation(LONGEST)
@@ -68,7 +71,8 @@ class Bert:
         return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask).transpose(1, 2).flatten(2)
 
     def _linear(self, value: Tensor, name: str) -> Tensor:
-        return functional.linear(value, self._weights[f"{name}.weight"], self._weights[f"{name}.bias"])
+        weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
+        return functional.linear(value.to(weight.dtype), weight, bias)
 
     def _norm(self, value: Tensor, name: str) -> Tensor:
         scale, shift = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]

@@ -1,7 +1,8 @@
 """The sentence encoder of ImpScore (section 3.2, equation 1), frozen, as its makers mean it.
 
 Texts are sorted by length and cut into batches of about equal token counts; each distinct text is encoded once.
-Embeddings of one text differ by up to 2e-7 with the batch it falls in.
+Embeddings of one text differ by up to 2e-7 with the batch it falls in. In bfloat16, where padding would move them by
+1e-3, a batch on a CPU has texts of one length, and embeddings do not depend on it.
 """
 
 import logging
@@ -122,7 +123,7 @@ def load(
         if revision not in characters.hash_lists():
             raise BadInput(f"{name}: no list of n-grams has this hash; the model is of a later version of Undertone")
         grams, _ = characters.read_list(revision)
-        return Encoder(characters.NAME, revision, precision, len(grams), None, "cpu", 1)
+        return Encoder(characters.NAME, revision, "float32", len(grams), None, "cpu", 1)
     for option, value, choices in (
         ("pooling", pooling, POOLINGS),
         ("precision", precision, PRECISIONS),
@@ -137,9 +138,9 @@ def load(
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     folder = locate_folder(name)
     open_module = partial(_open_module, folder, precision, device, normalize)
-    is_plain = precision == "float32" and normalize == "model_default" and not prompt
+    is_plain = normalize == "model_default" and not prompt
     with refuse_damage(folder, REMEDY):
-        bert = Bert(folder, device) if name == EMBEDDED and is_plain else None
+        bert = Bert(folder, device, PRECISIONS[precision]) if name == EMBEDDED and is_plain else None
     if bert:
         dim, prompt = bert.width * (bert.layers + 1 if pooling == "layers" else 1), ""
     else:
@@ -172,6 +173,14 @@ def _open_module(folder: Path, precision: str, device: str, normalize: Normalize
         for part_name in [name for name, part in module.named_children() if isinstance(part, LengthOne)]:
             delattr(module, part_name)
     return module
+
+
+def is_bfloat16_fast() -> bool:
+    """Return whether the GPU, or without one the CPU, multiplies bfloat16 faster than float32."""
+    if torch.cuda.is_available():
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    capabilities = torch.cpu.get_capabilities()
+    return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 
 
 def locate_folder(name: str) -> Path:
@@ -213,7 +222,8 @@ def encode(
         return characters.encode(texts, encoder.revision)
     distinct, inverse, counts = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
     lengths, make_features = _tokenize(encoder, [str(text) for text in distinct])
-    batches = make_batches(lengths, tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS))
+    budget = tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS)
+    batches = make_batches(lengths, budget, is_padded=encoder.device == "cuda" or encoder.precision == "float32")
     out = np.empty((len(distinct), encoder.dim), np.float32)
 
     def embed(batch: IndexArray) -> IndexArray:
@@ -281,11 +291,13 @@ def limit_rows(dim: int) -> int:
     return min(16_384, FLOATS // dim)
 
 
-def make_batches(lengths: IndexArray, budget: int) -> list[IndexArray]:
-    """Split row numbers, the longest first, into batches whose padded size is within `budget` tokens."""
+def make_batches(lengths: IndexArray, budget: int, *, is_padded: bool = True) -> list[IndexArray]:
+    """Split row numbers, the longest first, into batches, or those of one length, of at most `budget` padded tokens."""
     order = np.lexsort((np.arange(len(lengths)), -lengths))
     batches, start = [], 0
     while start < len(order):
-        batches.append(order[start : start + max(1, budget // max(1, int(lengths[order[start]])))])
+        longest = int(lengths[order[start]])
+        batch = order[start : start + max(1, budget // max(1, longest))]
+        batches.append(batch if is_padded else batch[lengths[batch] == longest])
         start += len(batches[-1])
     return batches

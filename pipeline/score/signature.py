@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline import __version__
 from pipeline.errors import BadInput
+from pipeline.models import characters
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,6 +17,7 @@ ANY = "any"  # the head for every language
 
 def implicitness(model_id: str, encoder: str, revision: str, precision: str, lang: str) -> str:
     """Build the signature of implicitness; languages other than English are marked as an extension (X-07)."""
+    precision = "float32" if encoder == characters.NAME else precision  # counts are exact
     scope = lang if lang == "en" else f"{lang}(extension)"
     source = f"model:{model_id[:12]}|encoder:{name_encoder(encoder, revision)}|{precision}"
     return f"{IMPLICITNESS}|{source}|lang:{scope}|undertone:{__version__}"

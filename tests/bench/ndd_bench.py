@@ -1,10 +1,11 @@
 """The search for spans to drop by NDD (section 4.1), beside the released way of working: run it as it is.
 
-Every span of at most five words is dropped, and all words that stay are compared before and after, by the
-Kullback-Leibler divergence and weights μ^distance. The released way, as its code works: for each span the words are
-joined with [MASK] in the place of each that stays and cut anew, before and after the deletion, and the model says the
-probabilities of the whole vocabulary at every place of these, those of one span and side at a time; and the same a
-masked sentence at a time. Ours has the same model; the spans that are selected have to be the same.
+Every span of at most five words may be dropped; the words that stay are compared before and after, by the
+Kullback-Leibler divergence and weights μ^distance, and the cheapest spans that do not overlap go. The released way, as
+its code works: for each span the words are joined with [MASK] in the place of each that stays and cut anew, before and
+after the deletion, and the model says the probabilities of the whole vocabulary at every place of these, those of one
+span and side at a time; and the same a masked sentence at a time. Ours has the same model, all sentences at once, and
+leaves a span when it cannot be selected any more; the spans that are selected, and their costs, have to be the same.
 
 The model is the embedded encoder with a head of random weights: no quality, but the time that one of quality takes.
 Argument: the batch, 64 by default.
@@ -27,7 +28,7 @@ import torch
 
 from pipeline.models.ndd import masked_lm
 from pipeline.models.recam import pretrained_reader
-from pipeline.score.compress import scorers, spans
+from pipeline.score.compress import scorers, search, spans
 from tests.bench.measure import cpu, report
 
 LONGEST = 5  # words of a span, where no syntax is asked (NDD-17)
@@ -37,11 +38,6 @@ SENTENCES = [
     "after the long winter my neighbours painted their old garden fence bright green",
     "the small bakery at the corner sells warm bread until noon and then closes",
 ]
-
-
-def ours(score: scorers.Scorer, words: list[str], costs: list[Any]) -> None:
-    """NDD of each span of a sentence."""
-    costs += score([words], [spans.list_spans(len(words), LONGEST)])
 
 
 @torch.inference_mode()
@@ -67,11 +63,13 @@ def released(module: Any, tokenizer: Any, at_once: int, words: list[str], costs:
     costs.append(np.array(values))
 
 
-def selected(words: list[str], values: Any) -> list[list[int]]:
-    """Of the spans below the median those that go."""
+def select(words: list[str], costs: Any) -> list[tuple[list[int], float]]:
+    """Select spans by all costs: places and cost of each."""
     every = spans.list_spans(len(words), LONGEST)
-    cheap = values <= np.median(values)
-    return every[cheap][spans.select_disjoint(every[cheap], values[cheap])].tolist()
+    is_selected = costs <= search.THRESHOLD
+    is_selected[is_selected] = spans.select_disjoint(every[is_selected], costs[is_selected])
+    is_selected = spans.select_affordable(every, costs, is_selected, len(words) - 1)
+    return [([*range(*span)], cost) for span, cost in zip(every[is_selected].tolist(), costs[is_selected], strict=True)]
 
 
 def save_model(folder: Path) -> Path:
@@ -98,19 +96,23 @@ def main() -> None:
         module = AutoModelForMaskedLM.from_pretrained(folder, local_files_only=True).eval()
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     ways = {"the released way of working": 1000, "the same, a masked sentence at a time": 1}
-    our_costs: list[Any] = []
     costs: dict[str, list[Any]] = {name: [] for name in ways}
-    our_seconds, seconds = 0.0, dict.fromkeys(ways, 0.0)
-    for words in sentences:  # in turns, so that what else the machine does slows all
-        our_seconds += cpu(partial(ours, score, words, our_costs))
+    seconds = dict.fromkeys(ways, 0.0)
+    compressions: list[search.Compression] = []
+    limits = search.Search(longest=LONGEST, rounds=1)
+    our_seconds = cpu(lambda: compressions.extend(search.compress(sentences, score, limits)))
+    for words in sentences:  # in turns, so that what else the machine does slows both
         for name, at_once in ways.items():
             seconds[name] += cpu(partial(released, module, tokenizer, at_once, words, costs[name]))
-    chosen, count = [*map(selected, sentences, our_costs)], sum(map(len, our_costs))
+    count = 0
     for name, values in costs.items():
-        assert max(float(np.abs(a / b - 1).max()) for a, b in zip(our_costs, values, strict=True)) < 1e-3
-        assert chosen == [*map(selected, sentences, values)]
+        count = sum(map(len, values))
+        for compression, expected in zip(compressions, map(select, sentences, values), strict=True):
+            assert [span.places for span in compression.dropped] == [places for places, _ in expected]
+            assert all(abs(a.cost / b - 1) < 1e-3 for a, (_, b) in zip(compression.dropped, expected, strict=True))
         report("NDD of spans", count, our_seconds, name, seconds[name])
-    print(f"{count} spans of {len(sentences)} sentences: the same {sum(map(len, chosen))} are selected", flush=True)
+    selected_count = sum(len(compression.dropped) for compression in compressions)
+    print(f"{count} spans of {len(sentences)} sentences: the same {selected_count} are selected", flush=True)
 
 
 if __name__ == "__main__":

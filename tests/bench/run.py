@@ -130,11 +130,11 @@ def bench_score(texts: list[str]) -> None:
     from scipy import stats
 
     from pipeline.models import encoder as encoders
-    from pipeline.models.impscore import ImpScore
-    from pipeline.score.implicitness import Head, implicitness
+    from pipeline.score.implicitness import implicitness
+    from pipeline.tasks.impscore import in_force, scoring
 
-    encoder = encoders.load(threads=1)
-    head = Head(encoder, ImpScore(encoder.dim, generator=torch.Generator().manual_seed(1)))
+    head, half = (scoring.load_heads(str(in_force.SHIPPED), precision).heads["en"] for precision in encoders.PRECISIONS)
+    encoder = head.encoder
     tokenizer = encoder.module.tokenizer
     ids = tokenizer(texts, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]
     order = np.argsort([-len(i) for i in ids], kind="stable")
@@ -154,7 +154,6 @@ def bench_score(texts: list[str]) -> None:
     compare("score end to end", len(texts), ours, bare, "bare encoder, sorted, already tokenized")
     usual = lambda: encoder.module.encode(texts, show_progress_bar=False)
     compare("score end to end", len(texts), ours, usual, "SentenceTransformer.encode, unsorted texts")
-    half = head._replace(encoder=encoders.load(precision="bfloat16", threads=1))
     quick = lambda: implicitness(texts, half)
     compare("score end to end, bfloat16", len(texts), quick, usual, "SentenceTransformer.encode, unsorted texts")
     exact, rounded = implicitness(texts, head), implicitness(texts, half)

@@ -1,4 +1,4 @@
-"""Generated comments look like the real ones, and a fallen ratio is listed."""
+"""Generated comments look like the real ones, a fallen ratio is listed, and the script for a GPU runs on a CPU."""
 
 import os
 import re
@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from tests.bench import gpu
 from tests.bench.ratios import find_regressions
 from tests.bench.texts import BLOCK, generate_comments, load_comments
 
@@ -42,3 +43,11 @@ def test_a_ratio_that_fell_by_more_than_a_tenth_is_listed() -> None:
     kept = {"import": 1.0, "score": 2.0, "read": 3.0}
     lines = find_regressions({"import": 0.89, "score": 1.81, "read": 4.0, "new": 0.1}, kept)
     assert lines == ["import: 1.00 -> 0.89 (-11%)"]
+
+
+def test_the_script_for_a_gpu_runs_on_a_cpu(capsys: pytest.CaptureFixture[str]) -> None:
+    """A named bench prints its lines; a name that there is not is refused."""
+    gpu.main(["readers", "--device", "cpu", "--small"])
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    with pytest.raises(SystemExit):
+        gpu.main(["unknown"])

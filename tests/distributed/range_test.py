@@ -75,7 +75,7 @@ def test_a_range_in_any_order_equals_one_pass(
     for day in DAYS:
         backfill.run(day, CHAIN[:2], SOURCE)
         pinned = score.pin(day, model_id)
-        score.publish([score.score_shard(shard, model_id) for shard in score.plan_shards(day, pinned)], day, pinned)
+        score.publish([score.score_shard(shard, pinned) for shard in score.plan_shards(day, pinned)], day, pinned)
     frames = contents()
     assert list_differences(first, frames) == []
     assert frames["scores"].height == frames["comments"].height == 9

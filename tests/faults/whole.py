@@ -70,7 +70,7 @@ def score(do: Do) -> None:
     """DAG score."""
     pinned = do("daily.score.pin", DAY)
     shards = do("daily.score.plan_shards", DAY, pinned, 700)
-    staged = [do("daily.score.score_shard", shard, pinned["model_id"]) for shard in shards]
+    staged = [do("daily.score.score_shard", shard, pinned) for shard in shards]
     do("daily.score.publish", staged, DAY, pinned, RUN)
 
 

@@ -57,13 +57,12 @@ def divergences(
 ) -> Floats:
     """Compute the divergence of the distributions at two places, for m pairs of places: [m].
 
-    A place that is first of several pairs is asked of once. A model with a method `unchanged` is not asked where it
+    A place that several pairs share is asked of once. A model with a method `unchanged` is not asked where it
     reports that both distributions are equal. Memory holds `cache_size` distributions and one batch of the model.
 
     Places are sentence and place, [m, 2], as `MaskedModel` has them.
     """
-    values, measure = np.zeros(len(first_places)), DIVERGENCES[divergence]
-    queries = np.arange(len(first_places))
+    values, queries = np.zeros(len(first_places)), np.arange(len(first_places))
     if hasattr(model, "unchanged"):  # counts see two neighbours alone, and most places keep theirs
         queries = np.flatnonzero(~model.unchanged(sentences, first_places, second_places))
     distinct_places, owner = np.unique(first_places[queries], axis=0, return_inverse=True)
@@ -72,20 +71,37 @@ def divergences(
     bounds = np.searchsorted(owner[order], np.arange(0, len(distinct_places) + cache_size, cache_size))
     for number, (start, end) in enumerate(pairwise(bounds.tolist())):
         block, pairs = distinct_places[number * cache_size : (number + 1) * cache_size], order[start:end]
-        distributions = _collect_distributions(model, sentences, block)
+        distributions, index = collect_distributions(model, sentences, block), owner[pairs] - number * cache_size
         seconds = second_places[queries[pairs]]
-        for rows, log_probs in model.distributions(sentences, seconds[:, 0], seconds[:, 1]):
-            first_log_probs = distributions[owner[pairs[rows]] - number * cache_size]
-            values[queries[pairs[rows]]] = measure(first_log_probs, log_probs).double().cpu().numpy()
+        values[queries[pairs]] = compare(model, sentences, distributions, index, seconds, divergence)
     return values
 
 
-def _collect_distributions(model: MaskedModel, sentences: Sequence[Sentence], places: IndexArray) -> "Tensor":
+def collect_distributions(model: MaskedModel, sentences: Sequence[Sentence], places: IndexArray) -> "Tensor":
     """Return the distributions at places, in their order: [k, vocabulary]."""
     import torch
 
     rows, log_probs = zip(*model.distributions(sentences, places[:, 0], places[:, 1]), strict=True)
     return torch.cat(log_probs)[np.argsort(np.concatenate(rows))]
+
+
+def compare(
+    model: MaskedModel,
+    sentences: Sequence[Sentence],
+    first: "Tensor",
+    index: IndexArray,
+    places: IndexArray,
+    divergence: Divergence,
+) -> Floats:
+    """Compute the divergences of first[index] and the distributions at places, each of which is asked of once: [m]."""
+    values, (distinct, owner) = np.empty(len(index)), np.unique(places, axis=0, return_inverse=True)
+    for rows, log_probs in model.distributions(sentences, *distinct.T):
+        row = np.full(len(distinct), -1)
+        row[rows] = np.arange(len(rows))
+        row = row[owner.reshape(-1)]
+        pairs = np.flatnonzero(row >= 0)
+        values[pairs] = DIVERGENCES[divergence](first[index[pairs]], log_probs[row[pairs]]).double().cpu().numpy()
+    return values
 
 
 def check_options(divergence: str, weights: str) -> None:

@@ -8,7 +8,6 @@ inversely with nearness; its formula μ^d has the near ones heavier, as here.
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.metrics.ndd.model import Floats, IndexArray
 
@@ -51,11 +50,6 @@ def released(length: int, start: int, end: int, mu: float = MU) -> Floats:
     """
     d = np.concatenate(_measure_sides(length, start, end))
     return mu**d + mu ** (d + len(d) - d[::-1])
-
-
-def is_adjacent(length: int, start: int, end: int) -> npt.NDArray[np.bool_]:
-    """Whether each neighbour touches the span, as one word or two do: those that Fast NDD counts (NDD-20)."""
-    return np.isin(np.arange(length - (end - start)), (start - 1, start))
 
 
 def decay(length: int, start: int, end: int, nu: float) -> Floats:

@@ -1,24 +1,28 @@
 """The cost of dropping a span: NDD, and its rivals in the same search (NDD-18 to 20, 31, 32)."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from pipeline.metrics.ndd import comparisons, weights
 from pipeline.metrics.ndd.comparisons import SentenceModel
-from pipeline.metrics.ndd.distance import Divergence, divergences, split_blocks
+from pipeline.metrics.ndd.distance import CACHE_SIZE, Divergence, collect_distributions, compare, split_blocks
 from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.ndd.weights import MU
+from pipeline.score.compress.spans import find_undecided
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Scorer = Callable[[Sequence[Sentence], Sequence[IndexArray]], list[Floats]]
-"""Sentences and spans of each, [s, 2], to what it costs to drop each span, [s]; more is worse, about 0 is nothing."""
+Limit = Callable[[float], float]
+"""What the cheapest span of a sentence costs, to what a span may cost."""
 
-_BLOCK_WORDS = 1 << 17  # neighbours that are compared at a time
+Scorer = Callable[..., list[Floats]]
+"""Sentences and spans of each, [s, 2], to what it costs to drop each span, [s]; more is worse, about 0 is nothing.
+
+Given a `Limit` of each sentence too, spans that are not selected may have a lower cost, with which they are not either.
+"""
 
 
 class TokenModel(Protocol):
@@ -40,38 +44,71 @@ def ndd(
     """Score spans by the NDD of a sentence and its remainder: Σ a b F over remaining words (section 4, appendix C).
 
     The distributions of the sentence are asked for once, those of what remains for each neighbour: n + Σ over the spans
-    of their neighbours. Blocks of sentences bound time and memory. Fast NDD counts only the one or two words that touch
-    the span. Below 1, ν lets later words be dropped more easily.
+    of their neighbours, less where masks hide the same words. With limits neighbours are compared from the span
+    outwards, until the sum, of terms not below 0, shows that the span will not be selected. Blocks of sentences bound
+    memory. Fast NDD counts only the one or two words that touch the span. Below 1, ν lets later words be dropped more
+    easily.
     """
-    weigh = weights.WEIGHTS[weighting]
 
-    def score_block(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        remainders = [list_remainders(words, part) for words, part in zip(sentences, spans, strict=True)]
-        texts = [*sentences, *chain(*remainders)]
-        places, weight = [np.empty((0, 4), np.int64)], [np.empty(0)]  # number and place in both texts
-        span_ends = [(number, *span) for number, part in enumerate(spans) for span in part.tolist()]
-        for text_number, (number, start, end) in enumerate(span_ends, len(sentences)):
-            span = len(sentences[number]), start, end
-            counts = weigh(*span, mu) * weights.decay(*span, nu)
-            if is_fast:
-                counts *= weights.is_adjacent(*span)
-            neighbours = np.flatnonzero(counts)
-            first_places = neighbours + (neighbours >= start) * (end - start)
-            columns = np.broadcast_arrays(number, first_places, text_number, neighbours)
-            places.append(np.stack(columns, axis=1))
-            weight.append(counts[neighbours])
-        rows = np.concatenate(places)
-        values = divergences(model, texts, rows[:, :2], rows[:, 2:], divergence)
-        owner = rows[:, 2] - len(sentences)
-        costs = np.bincount(owner, np.concatenate(weight) * values, len(span_ends))
-        return np.split(costs, np.cumsum([*map(len, spans)])[:-1])
+    def score_block(sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit]) -> Floats:
+        texts, asks, weight = _list_asks(sentences, spans, weighting, mu, nu)
+        is_asked = asks[:, 1] == 0 if is_fast else np.ones(len(asks), bool)
+        if hasattr(model, "unchanged"):
+            is_asked &= ~model.unchanged(texts, asks[:, 2:4], asks[:, 4:])
+        asks, weight = asks[is_asked], weight[is_asked]
+        (span, step), terms = asks[:, :2].T, np.zeros(len(asks))
+        distinct, index = np.unique(asks[:, 2:4], axis=0, return_inverse=True)
+        first = collect_distributions(model, texts, distinct) if len(asks) else None
+        sentence = np.repeat(np.arange(len(spans)), [*map(len, spans)])
+        positions = np.concatenate(spans) + sentence[:, None] * max(map(len, sentences))
+        costs, next_step = np.zeros(len(sentence)), np.zeros(len(sentence), np.int64)
+        is_open, is_next = np.ones((2, len(sentence)), bool)
+        while is_next.any():
+            asked = np.flatnonzero(is_next[span] & (step == next_step[span]))
+            values = compare(model, texts, first, index[asked], asks[asked, 4:], divergence)
+            terms[asked], next_step = weight[asked] * values, next_step + is_next
+            costs = np.bincount(span, terms, len(sentence))
+            is_next = np.bincount(span, step >= next_step[span], len(sentence)) > 0
+            if limits:
+                least = np.full(len(spans), np.inf)
+                np.minimum.at(least, sentence[~is_next], costs[~is_next])
+                most = [limit(cost) for limit, cost in zip(limits, least.tolist(), strict=True)]
+                is_open &= costs <= np.array(most)[sentence]
+                is_next = find_undecided(positions, costs, ~is_next, is_open)
+        return costs
 
-    def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray]) -> list[Floats]:
-        counts = [len(part) * (2 if is_fast else len(words)) for words, part in zip(sentences, spans, strict=True)]
-        blocks = split_blocks(counts, _BLOCK_WORDS)
-        return [costs for block in blocks for costs in score_block(sentences[block], spans[block])]
+    def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit] = ()) -> list[Floats]:
+        blocks = split_blocks([*map(len, sentences)], CACHE_SIZE)
+        costs = [score_block(sentences[block], spans[block], limits[block]) for block in blocks]
+        return np.split(np.concatenate(costs), np.cumsum([*map(len, spans)])[:-1]) if costs else []
 
     return score
+
+
+def _list_asks(
+    sentences: Sequence[Sentence], spans: Sequence[IndexArray], weighting: str, mu: float, nu: float
+) -> tuple[list[Sentence], IndexArray, Floats]:
+    """List texts, which are the sentences and what remains without each span; the asks; and their weights, [m].
+
+    An ask, [m, 6], is a span, a step away from it (0, 1, 2, 3 to 4, 5 to 6, 7 to 10 ... words), and the text and place
+    of a neighbour before and after the span is dropped.
+    """
+    texts, asks, weight = [*sentences], [np.empty((0, 6), np.int64)], [np.empty(0)]
+    masked: dict[tuple[int, int, int], tuple[int, int]] = {}
+    span_ends = [(number, *ends) for number, part in enumerate(spans) for ends in part.tolist()]
+    for span, (number, start, end) in enumerate(span_ends):
+        ends = len(sentences[number]), start, end
+        counts = weights.WEIGHTS[weighting](*ends, mu) * weights.decay(*ends, nu)
+        place = np.flatnonzero(counts)
+        step = (2 * np.log2(1 + np.where(place < start, start - 1 - place, place - start))).astype(np.int64)
+        columns = span, step, number, place + (place >= start) * (end - start), len(texts), place
+        asks.append(np.stack(np.broadcast_arrays(*columns), axis=1))
+        # a mask before the span hides what one behind the span that is a word earlier does
+        asks[-1][place == start - 1, 4:] = masked.setdefault((number, start - 1, end), (len(texts), start - 1))
+        asks[-1][place == start, 4:] = masked.setdefault((number, start, end + 1), (len(texts), start))
+        texts.append([*sentences[number][:start], *sentences[number][end:]])
+        weight.append(counts[place])
+    return texts, np.concatenate(asks), np.concatenate(weight)
 
 
 def perplexity(model: MaskedModel) -> Scorer:
@@ -125,7 +162,7 @@ def _normalise(states: "Tensor") -> "Tensor":
 
 def _score_each(score_spans: Callable[[Sentence, list[Sentence]], Floats]) -> Scorer:
     """Score one sentence after another by a function of its words and of what remains without each span."""
-    return lambda sentences, spans: [
+    return lambda sentences, spans, _limits=(): [
         score_spans(words, list_remainders(words, candidates))
         for words, candidates in zip(sentences, spans, strict=True)
     ]

@@ -7,6 +7,7 @@ subtrees are dropped.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -108,7 +109,8 @@ def compress(
     while active and (search.ratio is not None or round_number < search.rounds):
         round_number += 1
         candidates = [_list_candidates(state, longest, search.spans) for state in active]
-        costs = scorer([[state.words[place] for place in state.places] for state in active], candidates)
+        limits = [] if search.spans == "released" else [partial(_raise_limit, state, search) for state in active]
+        costs = scorer([[state.words[place] for place in state.places] for state in active], candidates, limits)
         changed = []
         for state, spans, span_costs in zip(active, candidates, costs, strict=True):
             is_chosen = _choose_spans(state, spans, span_costs, search)
@@ -148,12 +150,16 @@ def _list_candidates(state: _State, longest: int, way: str) -> IndexArray:
     return spans[spans[:, 1] - spans[:, 0] <= min(longest, state.excess)]
 
 
+def _raise_limit(state: _State, search: Search, cost: float) -> float:
+    """Return what a span may cost if the cheapest costs so much; with a ratio it is raised where nothing is cheap."""
+    return state.limit if search.ratio is None or cost <= state.limit else max(2 * state.limit, cost)
+
+
 def _choose_spans(state: _State, spans: IndexArray, costs: Floats, search: Search) -> Mask:
-    """Mark the spans to drop, [s]; with a ratio, raise the limit where nothing is cheap enough."""
+    """Mark the spans to drop, [s]."""
     if not len(spans):
         return np.zeros(0, bool)
-    if search.ratio is not None and costs.min() > state.limit:
-        state.limit = max(2 * state.limit, float(costs.min()))
+    state.limit = _raise_limit(state, search, float(costs.min()))
     is_chosen = costs <= state.limit
     is_released = search.spans == "released"
     is_chosen[is_chosen] = finding.select_disjoint(spans[is_chosen], costs[is_chosen], is_released=is_released)

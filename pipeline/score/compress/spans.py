@@ -36,18 +36,34 @@ def select_disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = Fa
     a dropped span drives out no other. Of equal scores the longer and then the earlier span stays. In the released code
     a dropped span still drives out others, so that fewer stay.
     """
-    order = np.lexsort([spans[:, 0], spans[:, 0] - spans[:, 1], scores])
-    overlaps = find_overlaps(spans[order])
+    is_selected = np.ones(len(spans), bool)
     if is_released:
-        is_selected = ~np.tril(overlaps, -1).any(axis=1)
+        order = np.lexsort([spans[:, 0], spans[:, 0] - spans[:, 1], scores])
+        is_selected[order] = ~np.tril(find_overlaps(spans[order]), -1).any(axis=1)
     else:
-        is_selected = np.ones(len(spans), bool)
-        for i in range(len(spans)):
-            if is_selected[i]:
-                is_selected[i + 1 :] &= ~overlaps[i, i + 1 :]
-    is_disjoint = np.empty(len(spans), bool)
-    is_disjoint[order] = is_selected
-    return is_disjoint
+        find_undecided(spans, scores, is_selected.copy(), is_selected)
+    return is_selected
+
+
+def find_undecided(spans: IndexArray, costs: Floats, is_final: Mask, is_open: Mask) -> Mask:
+    """Close spans that are not selected, by costs that are lower bounds where they are not final; all is in place.
+
+    An open span that has the least of those that overlap it is selected if it is final, which closes the others.
+    Returns the other such spans, [s], whose costs are needed; if there is none, the open spans are the selected ones.
+    """
+    sizes, rank = spans[:, 1] - spans[:, 0], np.empty(len(spans), np.int64)
+    rank[np.lexsort([spans[:, 0], -sizes, is_final, costs])] = np.arange(len(spans))
+    span = np.repeat(np.arange(len(spans)), sizes)  # of each of its words
+    word = np.arange(len(span)) - np.repeat(np.cumsum(sizes) - sizes - spans[:, 0], sizes)
+    while True:
+        least = np.full(spans.max(initial=0), len(spans))
+        np.minimum.at(least, word[is_open[span]], rank[span[is_open[span]]])
+        is_least = is_open & (np.bincount(span, least[word] == rank[span], len(spans)) == sizes)
+        is_taken = np.isin(word, word[(is_least & is_final)[span]])
+        is_beaten = is_open & ~is_least & (np.bincount(span, is_taken, len(spans)) > 0)
+        if not is_beaten.any():
+            return is_least & ~is_final
+        is_open &= ~is_beaten
 
 
 def select_affordable(spans: IndexArray, scores: Floats, is_chosen: Mask, word_budget: int) -> Mask:

@@ -20,6 +20,7 @@ from pipeline.tasks.calibration.sides import COMMENT
 from pipeline.tasks.impscore import in_force, scoring
 from pipeline.tasks.impscore.train import describe_model, hash_in_order
 from pipeline.tasks.record import model_registry, promotion
+from pipeline.tasks.record.encoders import choose_precision
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.tasks.record.promotion import HeldOut
 from pipeline.text.language import detect_language
@@ -171,7 +172,8 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
 
 def score(rows: pl.DataFrame, model: str | None) -> pl.Series:
     """Score texts (text, lang) by a model: implicitness."""
-    return scoring.score_texts(rows.select("text", "lang", text_hash=pl.lit("")), model)["value"]
+    texts = rows.select("text", "lang", text_hash=pl.lit(""))
+    return scoring.score_texts(texts, model, precision=choose_precision())["value"]
 
 
 def measure_rivals(rows: pl.DataFrame) -> pl.DataFrame:

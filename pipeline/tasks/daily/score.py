@@ -8,13 +8,14 @@ from typing import TypedDict
 
 import polars as pl
 
-from pipeline import settings, slices, warehouse
+from pipeline import slices, warehouse
 from pipeline.score import signature
 from pipeline.score.signature import IMPLICITNESS as METRIC
 from pipeline.slices import Shard, Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks.impscore import in_force, references, scoring
 from pipeline.tasks.record import day_texts, runs
+from pipeline.tasks.record.encoders import choose_precision
 from pipeline.tasks.record.replace import replace_day
 
 ROWS_PER_SHARD = 10_000  # a minute or so; importing torch alone costs a task four seconds
@@ -26,45 +27,49 @@ LANGS = ("zh", "en", "ja", "ko", "und")  # the languages of `text.language`
 
 
 class Pins(TypedDict):
-    """The model and the snapshots that all tasks of a run use."""
+    """The model, the precision and the snapshots that all tasks of a run use."""
 
     model_id: str
+    precision: str
     snapshots: dict[str, int | None]
 
 
 def pin(day: str, model_id: str | None = None) -> Pins:
-    """Pin the model and the snapshots that a run works with."""
+    """Pin the model, the precision and the snapshots that a run works with."""
     snapshots = {name: warehouse.get_snapshot_id(name) for name in ("comments", "scores")}
-    return Pins(model_id=model_id or in_force.load_model(None, day).model_id, snapshots=snapshots)
+    model_id = model_id or in_force.load_model(None, day).model_id
+    return Pins(model_id=model_id, precision=choose_precision(for_scores=True), snapshots=snapshots)
 
 
 def plan_shards(day: str, pins: Pins, rows_per_shard: int = ROWS_PER_SHARD) -> list[Shard]:
     """Divide the day's texts without a score by this model into shards; none if all have one."""
-    unscored = _scan_unscored(day, pins["model_id"], pins["snapshots"])
+    unscored = _scan_unscored(day, pins)
     count = int(unscored.select(pl.len()).collect().item())
     return slices.plan(day, count, rows_per_shard, pins["snapshots"])
 
 
-def score_shard(shard: Shard, model_id: str, on_progress: Callable[[int], None] = lambda _: None) -> Staged:
+def score_shard(shard: Shard, pins: Pins, on_progress: Callable[[int], None] = lambda _: None) -> Staged:
     """Score the texts of a shard and stage the scores."""
     started = runs.start()
-    unscored = _scan_unscored(shard["day"], model_id, shard["snapshots"])
+    unscored = _scan_unscored(shard["day"], pins)
     texts = unscored.filter(day_texts.is_in_shard(shard)).sort("text_hash").collect()
-    return runs.time_shard(started, warehouse.stage("scores", scoring.score_texts(texts, model_id, on_progress)))
+    scores = scoring.score_texts(texts, pins["model_id"], on_progress, pins["precision"])
+    return runs.time_shard(started, warehouse.stage("scores", scores))
 
 
-def _scan_scores(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
+def _scan_scores(pins: Pins) -> pl.LazyFrame:
     """Select the scores of any day by this model, encoder, precision and code: a text is scored once."""
-    if snapshots["scores"] is None:
+    model_id, snapshot = pins["model_id"], pins["snapshots"]["scores"]
+    if snapshot is None:
         return pl.LazyFrame(schema=scoring.SCORE_SCHEMA)
     heads = in_force.load_model(model_id).config["heads"]
     signatures = []
     for lang in LANGS:
         head = heads[signature.choose_head(lang, list(heads))]
         encoder = (head["encoder"], head["encoder_revision"])
-        signatures.append(signature.implicitness(model_id, *encoder, settings.precision(), lang))
+        signatures.append(signature.implicitness(model_id, *encoder, pins["precision"], lang))
     is_current = _is_by(model_id) & pl.col("signature").is_in(signatures)
-    scores = warehouse.scan("scores", is_current, snapshots["scores"])
+    scores = warehouse.scan("scores", is_current, snapshot)
     return scores.select(list(scoring.SCORE_SCHEMA)).unique("text_hash", keep="any")
 
 
@@ -72,9 +77,9 @@ def _is_by(model_id: str) -> pl.Expr:
     return (pl.col("metric") == METRIC) & (pl.col("model_id") == model_id)
 
 
-def _scan_unscored(day: str, model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
-    scored = _scan_scores(model_id, snapshots).select("text_hash")
-    return day_texts.scan_texts(day, snapshots["comments"]).join(scored, on="text_hash", how="anti")
+def _scan_unscored(day: str, pins: Pins) -> pl.LazyFrame:
+    scored = _scan_scores(pins).select("text_hash")
+    return day_texts.scan_texts(day, pins["snapshots"]["comments"]).join(scored, on="text_hash", how="anti")
 
 
 def stage_words(
@@ -97,7 +102,7 @@ def stage_words(
 def _join_scores(staged: Sequence[Staged], day: str, pins: Pins, *columns: str) -> pl.DataFrame:
     """Join the comments of the day with the scores of their texts, staged and earlier; Retry if some are missing."""
     comments = day_texts.scan_comments(day, pins["snapshots"]["comments"], *_COLUMNS, *columns).collect()
-    scores = _scan_scores(pins["model_id"], pins["snapshots"])
+    scores = _scan_scores(pins)
     rows = day_texts.join_staged("scores", comments, ["text_hash"], scores, staged, "comments")
     return rows.with_columns(metric=pl.lit(METRIC), model_id=pl.lit(pins["model_id"]))
 
@@ -140,6 +145,6 @@ def run(day: str, on_progress: Callable[[int], None] = lambda _: None, explained
     """Score a day in this process, and explain so many comments of each end; return the count of comments."""
     parse_day(day)
     pins = pin(day)
-    staged = [score_shard(shard, pins["model_id"], on_progress) for shard in plan_shards(day, pins)]
+    staged = [score_shard(shard, pins, on_progress) for shard in plan_shards(day, pins)]
     words = stage_words(staged, day, pins, explained, on_progress) if explained else None
     return publish(staged, day, pins, words=words)

@@ -12,7 +12,7 @@ from pipeline.progress import OnProgress
 from pipeline.score import signature
 from pipeline.tasks.impscore import in_force
 from pipeline.tasks.record import model_choice
-from pipeline.tasks.record.encoders import load_encoder
+from pipeline.tasks.record.encoders import choose_precision, load_encoder
 from pipeline.tasks.record.model_choice import Choice
 from pipeline.text.language import detect_language
 
@@ -35,20 +35,20 @@ class LoadedModel(NamedTuple):
         return self.heads[signature.choose_head(lang, list(self.heads))]
 
 
-def load_heads(ref: str | None) -> LoadedModel:
+def load_heads(ref: str | None, precision: str | None = None) -> LoadedModel:
     """Load the heads of the model that answers, or get them from the two loaded last."""
     choice = in_force.choose_model(ref)
     model_choice.log_answer(choice)
-    return _load_heads(choice, settings.precision(), settings.threads())
+    return _load_heads(choice, precision or choose_precision(), settings.threads())
 
 
 @lru_cache(maxsize=2)
-def _load_heads(choice: Choice, *_settings: object) -> LoadedModel:
+def _load_heads(choice: Choice, precision: str, _threads: int) -> LoadedModel:
     from pipeline.score import implicitness
 
     def load_head_encoder(config: dict[str, Any]) -> "Encoder":
-        recipe = config["recipe"]
-        return load_encoder(config, **{name: recipe[name] for name in ("pooling", "normalize") if name in recipe})
+        options = {name: config["recipe"][name] for name in ("pooling", "normalize") if name in config["recipe"]}
+        return load_encoder(config, precision=precision, **options)
 
     model = choice.load()
     if model.model_id != choice.model_id:
@@ -56,11 +56,13 @@ def _load_heads(choice: Choice, *_settings: object) -> LoadedModel:
     return LoadedModel(model.model_id, model.build(implicitness.load_heads, load_head_encoder))
 
 
-def score_texts(rows: pl.DataFrame, ref: str | None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
+def score_texts(
+    rows: pl.DataFrame, ref: str | None, on_progress: OnProgress = lambda _: None, precision: str | None = None
+) -> pl.DataFrame:
     """Score rows of text_hash, text and lang; return text_hash, value (implicitness) and signature in their order."""
     from pipeline.score import implicitness
 
-    model = load_heads(ref)
+    model = load_heads(ref, precision or choose_precision(for_scores=True))
     rows = rows.with_row_index("_row")
     parts = [pl.DataFrame(schema={"_row": pl.UInt32, **SCORE_SCHEMA})]
     for (lang,), part in rows.partition_by("lang", as_dict=True).items():

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline import logs, settings
+from pipeline import logs
 from pipeline.errors import BadInput, refuse_damage
 from pipeline.tasks.impscore import scoring
+from pipeline.tasks.record.encoders import choose_precision
 from pipeline.tasks.record.model_choice import SHIPPED
 from pipeline.text.language import detect_language
 
@@ -29,7 +30,7 @@ def compare_scores() -> pl.DataFrame:
         with refuse_damage(folder / FILE, "install Undertone again"):
             golden = json.loads((folder / FILE).read_text(encoding="utf-8"))
             rows = pl.DataFrame(golden["texts"], {"text": pl.String, "expected": pl.Float64}, orient="row")
-            tolerance, model_id = float(golden["tolerance"][settings.precision()]), golden["model_id"]
+            tolerance, model_id = float(golden["tolerance"][choose_precision(for_scores=True)]), golden["model_id"]
         values, scored_by = score(rows["text"], folder)
         if scored_by != model_id:
             raise BadInput(f"{folder / FILE}: scores of model {model_id[:12]}, but the folder holds {scored_by[:12]}")
@@ -49,7 +50,7 @@ def score(texts: pl.Series, folder: Path) -> tuple[pl.Series, str]:
 def list_versions() -> Iterator[tuple[str, str]]:
     """List what scores depend on: Python, the machine, the precision, and the packages with their versions."""
     yield from (("python", platform.python_version()), ("machine", platform.machine()))
-    yield "precision", settings.precision()
+    yield "precision", choose_precision(for_scores=True)
     for name in PACKAGES:
         try:
             yield name, version(name)

@@ -26,7 +26,7 @@ from pipeline.models.pinned import locate_files
 from pipeline.slices import parse_day
 from pipeline.tasks.recam.readers import choose_device
 from pipeline.tasks.record import model_choice, model_registry, promotion, runs
-from pipeline.tasks.record.encoders import hash_encoder
+from pipeline.tasks.record.encoders import choose_precision, hash_encoder
 from pipeline.text import sentences
 from pipeline.text.language import detect_language
 from pipeline.training import registry
@@ -65,7 +65,7 @@ def load_model(ref: str | None = None, lang: str = "en", day: str | None = None,
         counts, model_id = _load_counts(ref, lang, day)
         return LoadedModel(replace(counts, cache=cache) if cache else counts, model_id)
     path, state = (str(folder), _list_file_states(folder)) if folder.is_dir() else (ref, ())
-    model = _load_transformer(path, masks or "one", settings.precision(), choose_device(), state)
+    model = _load_transformer(path, masks or "one", choose_precision(), choose_device(), state)
     return LoadedModel(model, model.revision + (f"-{masks}" if masks else ""))
 
 

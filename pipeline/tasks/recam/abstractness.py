@@ -20,7 +20,7 @@ from pipeline.models import word_vectors
 from pipeline.models.pinned import hash_model_file
 from pipeline.score.signature import name_encoder
 from pipeline.tasks.record import model_choice, model_registry, promotion
-from pipeline.tasks.record.encoders import hash_encoder, load_encoder
+from pipeline.tasks.record.encoders import choose_precision, hash_encoder, load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.tasks.record.promotion import HeldOut
 from pipeline.text import concreteness
@@ -166,7 +166,7 @@ def ensure_default_scorer(vectors: Path | None) -> Path:
 
     ratings = read_ratings()
     source = _hash_vectors(vectors) or [hash_encoder(settings.encoder()), settings.encoder_prompt()]
-    facts = [ratings.revision, asdict(make_recipe(PROFILE)), source, settings.precision(), __version__]
+    facts = [ratings.revision, asdict(make_recipe(PROFILE)), source, choose_precision(), __version__]
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     folder = settings.scratch("abstractness") / key[:16]
     if not (folder / "config.json").is_file():  # an erasure removes the files of scratch folders

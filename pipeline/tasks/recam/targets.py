@@ -18,7 +18,7 @@ from pipeline.tables import TABLES, empty
 from pipeline.tasks.recam import abstractness
 from pipeline.tasks.record import day_texts, model_choice, runs
 from pipeline.tasks.record.day_texts import ArticlePart
-from pipeline.tasks.record.encoders import load_encoder
+from pipeline.tasks.record.encoders import choose_precision, load_encoder
 from pipeline.text import concreteness, senses, tagging, wordnet
 
 ORIGIN = "cloze"
@@ -168,7 +168,7 @@ def _list_filters(rules: Rules) -> Sequence[Filter]:
 
 def load_static_vectors(path: str | None) -> Vectors:
     """Load vectors of words out of context from a file, or compute them with the encoder and cache them by word."""
-    return _load_static_vectors(parse_path(path), settings.encoder(), settings.precision())
+    return _load_static_vectors(parse_path(path), settings.encoder(), choose_precision())
 
 
 @cache

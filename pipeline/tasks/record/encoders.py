@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pipeline.models.encoder import Encoder
 
 
-def load_encoder(config: Mapping[str, Any] | None = None, name: str | None = None, **options: Any) -> "Encoder":
+def load_encoder(
+    config: Mapping[str, Any] | None = None, name: str | None = None, precision: str | None = None, **options: Any
+) -> "Encoder":
     """Load the encoder that a model's configuration describes, else one by name, by default the encoder in force.
 
     The options are those of `models.encoder.load`. BadInput if neither the setting nor the recorded name leads to files
@@ -25,13 +27,22 @@ def load_encoder(config: Mapping[str, Any] | None = None, name: str | None = Non
     ref, prompt = name or settings.encoder(), settings.encoder_prompt()
     if config:
         ref, prompt = find_encoder(config["encoder"], config["encoder_revision"]), config.get("encoder_prompt", "")
-    encoder = encoders.load(ref, settings.precision(), settings.threads(), prompt=prompt, **options)
+    encoder = encoders.load(ref, precision or choose_precision(), settings.threads(), prompt=prompt, **options)
     if config:  # a model trained before 0.2 has a path for a name, or the hub's commit for a hash
         return replace(encoder, name=config["encoder"], revision=config["encoder_revision"])
     if Path(ref).is_dir():
         with suppress(OSError):  # the home may be read-only
             write_text(_locate_record(encoder.revision), str(Path(ref).resolve()))
     return encoder
+
+
+def choose_precision(*, for_scores: bool = False) -> str:
+    """Return the precision of encoders; `auto` is float32, but for scores bfloat16 where the hardware is fast at it."""
+    if (precision := settings.precision()) != "auto":
+        return precision
+    from pipeline.models import encoder
+
+    return "bfloat16" if for_scores and encoder.is_bfloat16_fast() else "float32"
 
 
 def _locate_record(revision: str) -> Path:

@@ -42,16 +42,6 @@ def test_weights_are_one_a_neighbour_and_fall_with_distance(span: tuple[int, int
         assert side == pytest.approx(mu ** np.arange(len(side)))
 
 
-@given(SPANS, SHARES)
-def test_words_that_touch_the_span_are_those_at_no_distance(span: tuple[int, int, int], mu: float) -> None:
-    """They are where the exponential weight is 1, one of them for a span at an end (NDD-20)."""
-    length, start, end = span
-    actual = weights.is_adjacent(length, start, end)
-    assert actual.sum() == (start > 0) + (end < length)
-    if mu < 1:
-        assert actual.tolist() == (weights.exponential(length, start, end, mu) == 1).tolist()
-
-
 def test_decay_makes_later_words_count_less() -> None:
     """ν^k of the words that remain, in order (NDD-19)."""
     assert weights.decay(5, 1, 3, 0.5).tolist() == [1, 0.5, 0.25]

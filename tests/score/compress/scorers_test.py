@@ -48,10 +48,14 @@ def test_ndd_of_a_span_is_that_of_the_formula(kind: str, of: str) -> None:
 
 @pytest.mark.parametrize("of", sorted(weights.WEIGHTS))
 def test_fast_ndd_counts_the_words_that_touch_the_span_alone(of: str) -> None:
-    """It is NDD whose other weights are 0, and asks for two neighbours a span at most (NDD-20, 22)."""
+    """It is NDD whose other weights are 0; it asks for two neighbours a span at most, and once of equal masked words.
+
+    NDD-20, 22.
+    """
     model = Drawn()
     actual = scorers.ndd(model, weighting=of, is_fast=True)(SENTENCES, SPANS)
-    touching = sum((start > 0) + (end < len(words)) for words, start, end in list_cases())
+    hidden = {(tuple(words), s - left, e + 1 - left) for words, s, e in list_cases() for left in (0, 1)}
+    touching = sum(start >= 0 and end <= len(words) for words, start, end in hidden)
     assert model.ask_count == sum(map(len, SENTENCES)) + touching
     for words, candidates, costs in zip(SENTENCES, SPANS, actual, strict=True):
         expected = [plain(words, start, end, 1, "kl", of, is_fast=True) for start, end in candidates.tolist()]
@@ -74,7 +78,7 @@ def test_calls_grow_with_the_length_as_table_2_says() -> None:
 
 def test_sentences_are_scored_together_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many go through at once, each has the same costs."""
-    monkeypatch.setattr(scorers, "_BLOCK_WORDS", 60)
+    monkeypatch.setattr(scorers, "CACHE_SIZE", 10)
     alone = [scorers.ndd(Drawn())([w], [s])[0] for w, s in zip(SENTENCES, SPANS, strict=True)]
     for first, second in zip(scorers.ndd(Drawn())(SENTENCES, SPANS), alone, strict=True):
         assert first == pytest.approx(second)

@@ -1,6 +1,7 @@
 """Compression by search."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from tests.support.rows.masked import Drawn
 WORDS = st.lists(st.sampled_from("abcdef"), max_size=9)
 
 
-def by_letter(sentences: list[list[str]], candidates: list[np.ndarray]) -> list[np.ndarray]:
+def by_letter(sentences: list[list[str]], candidates: list[np.ndarray], limits: object = None) -> list[np.ndarray]:
     """Score a span by the sum of the digits that its words are."""
     return [
         np.array([float(sum(map(int, words[s:e]))) for s, e in word_spans.tolist()])
@@ -78,6 +79,25 @@ def test_a_compression_keeps_a_word_and_shrinks_by_the_round(
         assert all(span.cost <= threshold for span in actual.dropped)
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(WORDS, max_size=4),
+    st.sampled_from([{"threshold": 1.0}, {"threshold": 9.0}, {"ratio": 0.4}, {"threshold": 9.0, "spans": "released"}]),
+    st.sampled_from(["balanced", "exponential"]),
+)
+def test_costs_that_are_left_unfinished_change_nothing(
+    sentences: list[list[str]], numbers: dict[str, Any], weighting: str
+) -> None:
+    """Spans left as soon as they cannot be selected give the same compressions as all costs, from fewer questions."""
+    models = Drawn(), Drawn()
+    lazy, full = (scorers.ndd(model, weighting=weighting) for model in models)
+    search = Search(longest=3, **numbers)
+    actual = compress(sentences, lazy, search)
+    expected = compress(sentences, lambda texts, spans, _: full(texts, spans), search)
+    assert [(c.rounds.tolist(), c.dropped) for c in actual] == [(c.rounds.tolist(), c.dropped) for c in expected]
+    assert models[0].ask_count <= models[1].ask_count
+
+
 def test_rounds_go_on_until_nothing_is_cheap_enough() -> None:
     """What costs at most the threshold goes, the rest stays, and no more rounds than wanted are run."""
     words = list("0120")
@@ -139,7 +159,7 @@ def test_longest_span_is_nine_with_trees_and_five_without() -> None:
     """Section 4.2 (NDD-17): a subtree of seven words goes in the first round, of ten words none."""
     lengths: list[int] = []
 
-    def score_high(sentences: list[list[str]], candidates: list[np.ndarray]) -> list[np.ndarray]:
+    def score_high(sentences: object, candidates: list[np.ndarray], limits: object = None) -> list[np.ndarray]:
         lengths.append(int((candidates[0][:, 1] - candidates[0][:, 0]).max()))
         return [np.full(len(candidates[0]), 99.0)]
 

@@ -47,6 +47,18 @@ def test_no_two_spans_that_stay_overlap_and_each_that_goes_overlaps_a_cheaper_on
 
 
 @given(scored_spans())
+def test_lower_bounds_select_what_the_costs_do(case: tuple[np.ndarray, np.ndarray]) -> None:
+    """With the costs that `find_undecided` asks for, and bounds of the others, the same spans stay, also with ties."""
+    candidates, scores = case
+    costs, (is_final, is_closed) = np.floor(scores / 2), np.zeros((2, len(scores)), bool)
+    is_open = ~is_closed
+    while (is_next := spans.find_undecided(candidates, costs, is_final, is_open)).any():
+        is_final |= is_next
+        costs = np.where(is_final, scores, costs)
+    assert (spans.select_disjoint(candidates, costs) == spans.select_disjoint(candidates, scores)).all()
+
+
+@given(scored_spans())
 def test_released_way_keeps_what_no_cheaper_span_overlaps(case: tuple[np.ndarray, np.ndarray]) -> None:
     """Also one that itself goes drives out others; so fewer stay, and those stay the usual way as well."""
     candidates, scores = case[0], case[1] + np.arange(len(case[1])) / 100  # no two are equal

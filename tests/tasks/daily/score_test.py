@@ -6,10 +6,12 @@ from polars.testing import assert_frame_equal
 
 from pipeline import sample, warehouse
 from pipeline.errors import Retry
+from pipeline.models import encoder
 from pipeline.score import implicitness
 from pipeline.tables import empty
 from pipeline.tasks.daily import score
 from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.record.encoders import load_encoder
 from pipeline.training import registry
 from tests.tasks.conftest import Bring, Enlist
 
@@ -51,15 +53,31 @@ def test_run_twice(scored: object) -> None:
         assert f"|lang:{'en' if lang == 'en' else 'zh(extension)'}|" in signature
 
 
-def test_size_of_shards_does_not_matter(scored: object) -> None:
-    """Shards of other sizes give the same rows, and the same scores within 1e-6 and the last rounding."""
+@pytest.mark.parametrize("is_fast", [False, True])
+def test_size_of_shards_does_not_matter(imported: object, monkeypatch: pytest.MonkeyPatch, is_fast: bool) -> None:
+    """Shards of other sizes give the same rows, and the same scores within 1e-6 and the last rounding.
+
+    With `auto` a run is in bfloat16 where the hardware is fast at it, also in a task on other hardware; the signature
+    names the precision. Chinese, by counts of characters, stays float32, as do models that are trained.
+    """
+    if is_fast and not encoder.is_bfloat16_fast():
+        pytest.skip("needs a CPU with AVX512-BF16 or AMX")
+    monkeypatch.setenv("UNDERTONE_PRECISION", "auto")
+    monkeypatch.setattr(encoder, "is_bfloat16_fast", lambda: is_fast)
+    score.run(DAY)
     before = scores()
+    assert load_encoder().precision == "float32"
+    signed = (signature.split("|") for signature in before["signature"].unique())
+    precision = "bfloat16" if is_fast else "float32"
+    expected = {("encoder:embedded", precision), ("encoder:characters", "float32")}
+    assert {(parts[2].partition("@")[0], parts[3]) for parts in signed} == expected
     warehouse.overwrite("scores", warehouse.make_slice(day=DAY), empty("scores"))  # or nothing would be left to do
     pinned = score.pin(DAY)
+    monkeypatch.setattr(encoder, "is_bfloat16_fast", lambda: not is_fast)
     shards = score.plan_shards(DAY, pinned, rows_per_shard=60)
     distinct = warehouse.scan("comments").select("text_hash").unique().collect().height
     assert len(shards) == -(-distinct // 60)
-    staged = [score.score_shard(shard, pinned["model_id"]) for shard in shards]
+    staged = [score.score_shard(shard, pinned) for shard in shards]
     assert sum(s["rows"] for s in staged) == distinct
     score.publish(staged, DAY, pinned)
     assert_frame_equal(scores().drop("value"), before.drop("value"))
@@ -91,7 +109,7 @@ def test_missing_shard_writes_nothing(imported: object) -> None:
     pinned = score.pin(DAY)
     shards = score.plan_shards(DAY, pinned, rows_per_shard=150)
     before = [warehouse.get_snapshot_id(name) for name in ("scores", "runs")]
-    staged = [score.score_shard(shards[0], pinned["model_id"])]
+    staged = [score.score_shard(shards[0], pinned)]
     for subset in (staged, []):
         with pytest.raises(Retry, match=r"scores of \d+ comments are missing: run the shards again"):
             score.publish(subset, DAY, pinned)

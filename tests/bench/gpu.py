@@ -1,0 +1,174 @@
+"""`make bench-gpu`: what one GPU does in under ten minutes, beside the bare forward on the same device.
+
+Encoder, training of ImpScore with its encoder tuned, compression by NDD, and a reader of the size of `strong`; the last
+two have random weights, for speed alone. Each line has units a second of wall time, the share of the bare forward where
+there is one, the most memory, and the utilisation if pynvml is installed. Goals: the encoder reaches 95 % of its bare
+forward at the best batch, and 20,000 short texts a second. `--device cpu --small` tests the script itself.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+
+import numpy as np
+import polars as pl
+import torch
+
+from pipeline.examples.impscore import pairs as examples
+from pipeline.examples.recam import items as cloze
+from pipeline.llm import cassette
+from pipeline.models import encoder as encoders
+from pipeline.models.ndd import masked_lm
+from pipeline.sample import COMPLETIONS
+from pipeline.score.compress import scorers, search
+from pipeline.tables import empty
+from pipeline.training.impscore import fit, heads
+from pipeline.training.recam import pretrained_reader as readers
+from tests.support.rows.tiny import WORDS
+
+PRECISIONS = ("float32", "bfloat16")
+SIZES = {"base": (768, 12), "large": (1024, 24)}  # width and layers of BERT; `strong` is meant for a large one
+VOCABULARY = WORDS.split()
+
+
+def measure(device: str, name: str, count: int, work: Callable[[], Any], bare: float | None = None) -> float:
+    """Run work twice, the first time to warm up; print and return units a second."""
+    work()
+    if device == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+    start, facts = time.perf_counter(), ""
+    work()
+    if device == "cuda":
+        torch.cuda.synchronize()
+        facts = f"{torch.cuda.max_memory_allocated() / 2**30:5.1f} GiB"
+        with suppress(ModuleNotFoundError):  # pynvml
+            facts += f", {torch.cuda.utilization()} % busy at the end"
+    speed = count / (time.perf_counter() - start)
+    share = f"{speed / bare:.0%} of bare" if bare else ""
+    print(f"{name:62} {speed:>11,.1f} a second  {share:14} {facts}".rstrip(), flush=True)
+    return speed
+
+
+def make_texts(count: int, longest: int) -> list[str]:
+    """Distinct texts of 4 to `longest` words, the same every time."""
+    rng = np.random.default_rng(7)
+    return [" ".join([*rng.choice(VOCABULARY, rng.integers(3, longest)), str(number)]) for number in range(count)]
+
+
+@torch.inference_mode()
+def run_forward(module: Any, batches: list[Any]) -> None:
+    """Run batches through the bare encoder."""
+    for features in batches:
+        module(dict(features))
+
+
+def bench_encoder(device: str, small: bool, folder: Path) -> None:
+    """Texts a second at several batch sizes and precisions, beside the forward alone and SentenceTransformer.encode."""
+    texts = make_texts(64 if small else 20_000, 24)
+    for precision in PRECISIONS:
+        encoder = encoders.load(precision=precision, device=device, threads=1)
+        tokenizer, module = encoder.module.tokenizer, encoder.module
+        lengths = np.array([len(ids) for ids in tokenizer(texts)["input_ids"]])
+        for budget in (512,) if small else (4_096, 16_384, 32_768, 131_072):
+            batches = [
+                tokenizer([texts[row] for row in rows], padding=True, return_tensors="pt").to(device)
+                for rows in encoders.make_batches(lengths, budget)
+            ]
+
+            name = f"{precision}, {budget} tokens a batch"
+            bare = measure(device, f"bare forward, {name}", len(texts), partial(run_forward, module, batches))
+            ours = partial(encoders.encode, encoder, texts, tokens=budget)
+            measure(device, f"encode, tokenizing included, {name}", len(texts), ours, bare)
+            usual = partial(module.encode, texts, batch_size=budget // 16, show_progress_bar=False)
+            measure(device, f"SentenceTransformer.encode, {name}", len(texts), usual, bare)
+
+
+def bench_training(device: str, small: bool, folder: Path) -> None:
+    """Triples a second through the encoder, one epoch."""
+    rows, _ = examples.build(empty("sentences"), cassette.read(COMPLETIONS))
+    rows = rows.filter(pl.col("lang") == "en").head(8 if small else 400)
+    encoder = encoders.load(device=device, threads=1)
+    for tune in ("adapter",) if small else ("adapter", "full"):
+        recipe = fit.make_recipe("paper", tune=tune, epochs=1)
+        work = partial(heads.fit, rows, None, recipe, encoder, folder)
+        measure(device, f"train ImpScore, tune={tune}, triples", rows.height, work)
+
+
+def save_bert(folder: Path, size: str) -> Path:
+    """Save a BERT of random weights, with its head for masked words and the embedded encoder's tokenizer."""
+    from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
+
+    width, layers = SIZES.get(size, (32, 2))
+    path = folder / size
+    tokenizer = AutoTokenizer.from_pretrained(encoders.locate_embedded(), local_files_only=True)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=width, num_hidden_layers=layers,
+        num_attention_heads=max(1, width // 64), intermediate_size=4 * width,
+    )  # fmt: skip
+    BertForMaskedLM(config).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
+
+
+def bench_compression(device: str, small: bool, folder: Path) -> None:
+    """Sentences a second, one round of NDD's search for spans by a BERT of base size."""
+    path = save_bert(folder, "tiny" if small else "base")
+    sentences = [text.split() for text in make_texts(2 if small else 60, 24)]
+    for precision in PRECISIONS:
+        for batch in (64,) if small else (64, 256, 1024):
+            scorer = scorers.ndd(masked_lm.load(path, batch=batch, precision=precision, device=device))
+            work = partial(search.compress, sentences, scorer, search.Search(rounds=1))
+            measure(device, f"NDD compression, {precision}, {batch} rows a batch, sentences", len(sentences), work)
+
+
+def bench_readers(device: str, small: bool, folder: Path) -> None:
+    """Cloze items a second of a reader of the size of `strong`: in an epoch of training, and answered."""
+    path = save_bert(folder, "tiny" if small else "large")
+    rng, count = np.random.default_rng(5), 8 if small else 128
+    passages, options = [" ".join(rng.choice(VOCABULARY, 300)) for _ in range(count)], VOCABULARY[5:10]
+    rows = [(str(row), text, "It was a @placeholder day.", options, row % 5) for row, text in enumerate(passages)]
+    items = pl.DataFrame(rows, schema=cloze.SCHEMA, orient="row")
+    changes = {"window": 32, "stride": 16} if small else {}
+    recipe = readers.make_recipe("strong", epochs=1, averaged=0, hypernyms=0.0, has_gloss=False, **changes)
+    results = []
+    work = lambda: results.append(readers.fit(items, recipe, path, device=device))
+    measure(device, "train a reader of `strong`, items", count, work)
+    reader = readers.load(results[-1].tensors, results[-1].config, device)
+    measure(device, "answer by a reader of `strong`, items", count, lambda: readers.answer(reader, items))
+
+
+BENCHES = {
+    bench.__name__.removeprefix("bench_"): bench
+    for bench in (bench_encoder, bench_training, bench_compression, bench_readers)
+}
+
+
+def main(arguments: list[str]) -> None:
+    """Run all benches, or those that are named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *BENCHES], default=[])
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--small", action="store_true", help="few texts and a tiny model: a test of the script")
+    options = parser.parse_args(arguments)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("torch sees no GPU; --device cpu --small tests the script")
+    print(torch.cuda.get_device_name() if options.device == "cuda" else "CPU", torch.__version__, flush=True)
+    with tempfile.TemporaryDirectory(prefix="undertone-gpu-") as place:
+        for name in options.names or BENCHES:
+            BENCHES[name](options.device, options.small, Path(place))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
