@@ -69,8 +69,8 @@ def explain(error: BaseException) -> Failure | None:
     if isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason:
         name = ascii(error.object[max(0, error.start - 40) : error.end + 40])
         return Failure(BadInput.exit_code, f"{name}: this name is not UTF-8; rename the file or folder")
-    if isinstance(error, ImportError) and (message := _explain_import(error)):
-        return Failure(Missing.exit_code, message)
+    if isinstance(error, ImportError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
+        return Failure(Missing.exit_code, f"{error.name} is not installed: pip install 'undertone[{extra}]'")
     if isinstance(error, RecursionError):
         return Failure(BadInput.exit_code, "the input is nested too deeply; flatten it")
     return _explain_system(error) or _explain_database(error) or _explain_library(error)
@@ -82,14 +82,9 @@ def name_extra() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        if message := _explain_import(error):
-            raise Missing(message) from error
+        if failure := explain(error):
+            raise Missing(failure.message) from error
         raise
-
-
-def _explain_import(error: ImportError) -> str:
-    extra = _EXTRAS.get((error.name or "").partition(".")[0])
-    return f"{error.name} is not installed: pip install 'undertone[{extra}]'" if extra else ""
 
 
 def _explain_system(error: BaseException) -> Failure | None:

@@ -31,9 +31,7 @@ def build(
     test_comments: Annotated[int | None, Option(min=1, help="Long comments of a test article; default 30.")] = None,
     comment_words: Annotated[int | None, Option(min=1, help="Words of a long comment; 6 by default.")] = None,
     min_likes: Annotated[int | None, Option(min=0, help="Least upvotes of a test article; 201 by default.")] = None,
-    references: Annotated[
-        int | None, Option(min=1, help="Comments of a test article to draw as references; 27 by default.")
-    ] = None,
+    references: Annotated[int | None, Option(min=1, help="References of a test article; 27 by default.")] = None,
     first_day: Annotated[
         str | None, Option("--from", help="First UTC day of an article, that of its earliest comment.")
     ] = None,
@@ -105,9 +103,7 @@ def rate(
     """
     if tool == "label_studio":
         assignment = retry(grades.assign_tasks, kind, day, "label_studio", projects.find_studio(), shared.this_run())
-        console.report(
-            f"{format_quantity(assignment['tasks'], 'comment')} given to Label Studio: {assignment['place']}"
-        )
+        console.report("comments given to Label Studio: {tasks:,}, {place}".format(**assignment))
         return
     retry(grades.select, kind, day, shared.this_run())
     folder = out or grades.get_project(kind).folder

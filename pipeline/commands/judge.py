@@ -136,9 +136,8 @@ def _report(judgement: "Judgement", judged: int, as_json: bool) -> None:
         fields = {**numbers, "no_answer": reasons, "checks": judgement.checks.to_dicts()}
         echo(json.dumps({"judge": fields}, ensure_ascii=False), err=True)
         return
-    console.report(
-        f"{judged:,} of {judgement.rows.height:,} texts judged by {format_quantity(len(judgement.requests), 'request')}"
-    )
+    count = format_quantity(len(judgement.requests), "request")
+    console.report(f"{judged:,} of {judgement.rows.height:,} texts judged by {count}")
     for reason, count in reasons.items():
         console.report(f"{reason}: {count / len(judgement.requests):.1%} of the requests ({count:,})")
     for lang, check, value, low, high, count, _ in judgement.checks.drop_nulls("value").iter_rows():

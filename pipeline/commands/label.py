@@ -138,8 +138,7 @@ def agreement(
         str, Option(help="Columns with labels: a column a rater, or with rater_id a column a field.")
     ] = "",
     level: Annotated[
-        Literal["nominal", "ordinal", "interval"] | None,
-        Option(help="Level of measurement, of values that are not CSD's."),
+        Literal["nominal", "ordinal", "interval"] | None, Option(help="Level of values that are not CSD's.")
     ] = None,
     values: Annotated[str, Option(help="All values in their order, comma-separated; any by default.")] = "",
     missing: Annotated[Names, Option(help="A cell that holds no label; repeat it. Empty, NA, NaN, null.")] = None,

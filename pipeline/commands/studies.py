@@ -167,9 +167,7 @@ def ask_groups(
     ]
     if lines:
         write_text(out, "\n".join(lines) + "\n")
-    console.report(
-        f"{format_quantity(complete.height, 'group')} in {out}" if lines else f"no group; {out} is left as it is"
-    )
+    console.report(f"groups in {out}: {complete.height:,}" if lines else f"no group; {out} is left as it is")
     for reason, count in groups.drop_nulls("reason")["reason"].value_counts().iter_rows():
         console.report(f"no group of {format_quantity(count, 'intent')}: {reason}")
     if lines:

@@ -33,30 +33,26 @@ _ANY = "?" * 1_000_000  # in place of a text that is not at hand
 MAX_FAULTS = 10  # in one message
 
 BLANK = "0 labels: every row is blank; fill in the fields and import the file again"
-ThreeValues = Mapping[tuple[str, str], Sequence[str]]
-"""The values of the fields to which three raters gave three, by task and field."""
 
 Place = tuple[str, Mapping[str, Any]]  # where a row was found, such as `row 7`, and its cells by column
 
 
-def read_all(
-    paths: Sequence[Path], tasks: pl.DataFrame, form: Form = CSD, three_values: ThreeValues | None = None
-) -> list[pl.DataFrame]:
+def read_all(paths: Sequence[Path], tasks: pl.DataFrame, **options: Any) -> list[pl.DataFrame]:
     """Read the labels of each file by `read`; BadInput if no file has any."""
-    parts = [read(path, tasks, form, three_values) for path in paths]
+    parts = [read(path, tasks, **options) for path in paths]
     if not any(map(len, parts)):
         raise BadInput("\n".join(f"{path}: {BLANK}" for path in paths))
     return parts
 
 
 def read(
-    path: Path, tasks: pl.DataFrame | None, form: Form = CSD, three_values: ThreeValues | None = None
+    path: Path, tasks: pl.DataFrame | None, form: Form = CSD, three_values: Mapping[Any, Any] = {}
 ) -> pl.DataFrame:
     """Read labels (`COLUMNS`) from a file, long (a row a label) or wide (a row a task and rater) by its columns.
 
     `tasks` are those that labels may be of: task_id, text, and context where the form has spans of it. None takes any
-    task, and any length for a span. An adjudicator cannot choose among `three_values`. A file without labels is noted.
-    BadInput: the first ten rows that are wrong, by file, row and field.
+    task, and any length for a span. An adjudicator cannot choose among `three_values` of a task and field.
+    A file without labels is noted. BadInput: the first ten rows that are wrong, by file, row and field.
     """
     is_workbook = path.suffix.lower() == ".xlsx"  # its sheets without tasks, such as guidelines, are passed over
     chunks = (chunk for chunk in read_chunks(path) if not is_workbook or "task_id" in chunk.rows[0])
@@ -123,7 +119,7 @@ def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | No
 
 def check_rows(
     rows: Iterable[Place], tasks: pl.DataFrame | None, *, name: str, form: Form = CSD,
-    three_values: ThreeValues | None = None,
+    three_values: Mapping[Any, Any] = {},
 ) -> pl.DataFrame:  # fmt: skip
     """Check rows and return their labels (`COLUMNS`); the first ten rows that are wrong are BadInput by `name`.
 
@@ -138,7 +134,10 @@ def check_rows(
             try:
                 label = _parse_label(row, texts, form)
                 key = label[: len(KEY)]
-                _check_answer(label, three_values or {})
+                values = three_values.get((key[0], key[-1]), ()) if key[1:3] == (1, 2) else ()
+                if values and label[len(KEY)] not in VERDICTS:
+                    found = f"{key[-1]}: found {label[len(KEY)]!r}, expected {' or '.join(VERDICTS)}"
+                    raise BadInput(f"{found}, as the raters gave {', '.join(values)}")
                 if key in locations:
                     raise BadInput(
                         f"this rater's {key[-1]} of task {key[0]} is also in {locations[key]}; expected it once"
@@ -158,15 +157,6 @@ def check_rows(
     if faults:
         raise BadInput(f"{name}, " + f"\n{name}, ".join(faults))
     return pl.concat(frames)
-
-
-def _check_answer(label: tuple[Any, ...], three_values: ThreeValues) -> None:
-    """Refuse an adjudicator's value in round 1 where the three raters gave three (CSD-15)."""
-    task_id, in_round, stage, _, field, value = label[:6]
-    is_value = (in_round, stage) == (1, 2) and value not in VERDICTS
-    if is_value and (values := three_values.get((task_id, field))):
-        found = f"{field}: found {value!r}, expected {' or '.join(VERDICTS)}"
-        raise BadInput(f"{found}, as the raters gave {', '.join(values[:-1])} and {values[-1]}")
 
 
 def _index_texts(tasks: pl.DataFrame | None, column: str) -> dict[str, str] | None:

@@ -139,7 +139,7 @@ def test_groups_are_asked_for(run: Run, home: Path, writer: Server, tmp_path: Pa
     written = pl.read_ndjson(out).to_dicts()
     assert [(row["group"], row["intent"]) for row in written] == [("g1", "open the window"), ("g2", "go home")]
     assert written[1]["sentences"] == [f"{text} go home" for text in LEVELS]
-    assert "2 groups in" in result.err
+    assert ".jsonl: 2\n" in result.err
     assert "no group of 1 intent: malformed" in result.err
     assert "tau of length and level" in result.out
     assert writer.sent == {"open the window": 1, "nothing": 2, "go home": 1}  # what gave none is asked once more

@@ -6,7 +6,6 @@ from typer import Exit, Option, echo
 
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day
-from pipeline.errors import format_quantity
 
 
 def health(
@@ -78,9 +77,7 @@ def backfill(
     days = work.list_days(first, last, backwards=backwards)
     with track("days", len(days)) as on_progress:
         failures = work.run_all(days, step or (), source, on_progress)
-    console.report(
-        f"done: {len(days) - len(failures):,} of {format_quantity(len(days), 'day')}, {days[0]} to {days[-1]}"
-    )
+    console.report(f"days done: {len(days) - len(failures):,} of {len(days):,}, {days[0]} to {days[-1]}")
     for day, error in failures.items():
         console.report(f"{day} failed: {error}")
     if failures:

@@ -73,12 +73,10 @@ def check(
         for line in damaged:
             console.out.print(f"DAMAGED  {line}", markup=False, soft_wrap=True)
         if unrecorded_count:
-            console.report(
-                f"no checksum yet of {format_quantity(unrecorded_count, 'file')}; `undertone maintain` records them"
-            )
+            count = format_quantity(unrecorded_count, "file")
+            console.report(f"no checksum yet: {count}; `undertone maintain` records them")
         if damaged or not unrecorded_count:
-            count = format_quantity(len(damaged), "file")
-            console.report(f"damaged: {count}" if damaged else "every file is as it was written")
+            console.report(f"damaged files: {len(damaged):,}" if damaged else "every file is as it was written")
         raise Exit(1 if damaged else 0)
     is_failed = False
     for name in [*warehouse.list_checks(), "contracts"]:
@@ -90,9 +88,7 @@ def check(
     raise Exit(int(is_failed))
 
 
-def upgrade(
-    yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation; the home is backed up.")] = False,
-) -> None:
+def upgrade(yes: Annotated[bool, Option("--yes", "-y", help="Do not ask: there is a backup.")] = False) -> None:
     """Upgrade the home of an earlier version, and check it. Safe to repeat. Stop Airflow and back up first.
 
     It adds tables and columns, also to the ledger, and makes the home readable by its owner only. No row changes. Exit
@@ -149,8 +145,7 @@ def recover_catalog(
         console.out.print(message, markup=False, soft_wrap=True)
     lost = [row.table for row in recovered if row.action == "lost"]
     changed_count = sum(row.action in ("registered", "replaced") for row in recovered)
-    state = "to register" if dry_run else "registered"
-    console.report(f"{state}: {format_quantity(changed_count, 'table')}; lost: {len(lost)}")
+    console.report(f"tables {'to register' if dry_run else 'registered'}: {changed_count:,}; lost: {len(lost):,}")
     raise Exit(1 if lost else 0)
 
 

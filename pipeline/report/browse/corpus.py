@@ -52,9 +52,8 @@ class Corpus:
 
     def _list_columns(self, numbers: list[int] | None = None) -> dict[str, Column]:
         """List the columns to filter, sort and draw by, with their bins, by name; of some comments or of all."""
-        comments, values = "comments", [numbers] * (numbers is not None)
-        if numbers is not None:
-            comments = "(select * from comments where n in (select unnest(?::int[])))"
+        selection = "(select * from comments where n in (select unnest(?::int[])))"
+        comments, values = ("comments", []) if numbers is None else (selection, [numbers])
         labels = dict(self.select("select name, label from scores").iter_rows())
         columns = {}
         for name, kind in {**dict.fromkeys(labels, NUMBER), **_PLAIN}.items():

@@ -35,13 +35,8 @@ def write_site(corpus: Corpus, view: View, limit: int, folder: Path) -> int:
     sql = "select thread, text from threads where list_contains(?::int[], thread)"
     articles = corpus.select(sql, [rows["thread"].unique().to_list()])
     texts = {row["thread"]: row["text"] for row in list_dicts(articles)}
-    content = {
-        **corpus.describe(rows["n"].to_list()),
-        "exports": [],
-        "maps": [],
-        "rows": list_dicts(rows),
-        "articles": texts,
-    }
+    content = corpus.describe(rows["n"].to_list()) | {"exports": [], "maps": []}
+    content |= {"rows": list_dicts(rows), "articles": texts}
     for name, body in read_page(is_site=True).items():
         (folder / name).write_bytes(body)
     (folder / "data.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")

@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.errors import format_quantity
 from pipeline.report import sections
 from pipeline.report.daily import health_figures
 from pipeline.report.sections import Columns, Section, format_count, format_number, order_names, tabulate
@@ -85,7 +84,7 @@ def _describe_step(row: dict[str, Any]) -> str:
     if row["read_count"] is not None:
         notes.append("read {read_count:,}, kept {kept_count:,}, dropped {dropped_count:,}".format(**row))
     if row["waiting_count"]:
-        notes.append(f"waiting: {format_quantity(row['waiting_count'], 'row')}")
+        notes.append(f"rows that wait: {row['waiting_count']:,}")
     if row["seconds"] is not None:
         notes.append(f"{row['seconds']:,.0f} s")
     return "; ".join(notes)

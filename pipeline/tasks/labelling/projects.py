@@ -199,7 +199,7 @@ def _read_assigned(project: Project) -> pl.DataFrame | None:
 def _read_files(project: Project, tasks: pl.DataFrame, paths: Sequence[Path]) -> pl.DataFrame:
     inbox = (project.folder / "labels").glob("*")
     if paths:
-        parts = label_files.read_all(paths, tasks, project.form)
+        parts = label_files.read_all(paths, tasks, form=project.form)
     else:  # sheets that are not filled in yet may be there
         paths = sorted(path for path in inbox if path.is_file() and path.name[0] not in ".~")
         parts = [label_files.read(path, tasks, project.form) for path in paths]

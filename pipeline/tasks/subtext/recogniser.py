@@ -41,10 +41,7 @@ def read(path: Path, source: str = "own", *, by_topic: bool = False) -> pl.DataF
 
 
 def read_released(release: str | None = None) -> pl.DataFrame:
-    """Read the published comments that raters were sure about; without a release all but simulated raters'.
-
-    Comments that are left out are counted by reason.
-    """
+    """Read the published comments that raters were sure about; without a release none of simulated raters."""
     is_asked = pl.col("release") == release if release else None
     rows = warehouse.scan("annotated_comments", is_asked).sort("release", "row_id").collect()
     is_simulated = pl.col("row_id").is_in(list_simulated_rows().implode()) & pl.lit(release is None)
@@ -53,11 +50,10 @@ def read_released(release: str | None = None) -> pl.DataFrame:
     runs.report_dropped(KIND, dropped)
     label, context = pl.col("is_subtext").cast(pl.Int8).cast(pl.String), pl.col("context").fill_null("")
     examples = rows.select("text", context, label=label, item_id="row_id", topic=context)
-    examples = examples.unique(("text", "context"), maintain_order=True)
     if not examples.height:
         remedy = "; ".join(left_out.list_lines()) or "`undertone label release` publishes labels"
         raise Missing(f"annotated_comments holds nothing to learn from; {remedy}")
-    return contexts.split_by_topic(examples)
+    return contexts.split_by_topic(examples.unique(("text", "context"), maintain_order=True))
 
 
 def list_simulated_rows() -> pl.Series:

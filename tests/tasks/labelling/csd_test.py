@@ -156,7 +156,7 @@ def test_what_a_file_cannot_settle_is_named(project: str, tmp_path: Path) -> Non
     path, blank = tmp_path / "dora.csv", tmp_path / "blank.csv"
     columns = ["task_id", "rater_id", "field", "value", "stage"]
     answer_all(project, 1, "0").select(columns).write_csv(path)
-    expected = r"dora\.csv, row 2: subtext: found '0', expected again or delete, as the raters gave -1, 0 and 1"
+    expected = r"dora\.csv, row 2: subtext: found '0', expected again or delete, as the raters gave -1, 0, 1"
     with pytest.raises(BadInput, match=expected) as error:
         csd.import_labels(project, [path])
     assert str(error.value).count("expected again or delete") == 3
