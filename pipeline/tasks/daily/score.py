@@ -12,7 +12,8 @@ from pipeline import settings, slices, warehouse
 from pipeline.score import signature
 from pipeline.score.signature import IMPLICITNESS as METRIC
 from pipeline.slices import Shard, Staged, parse_day
-from pipeline.tables import empty
+from pipeline.tables import BUCKETS, empty
+from pipeline.tasks.daily import embeddings
 from pipeline.tasks.impscore import in_force, references, scoring
 from pipeline.tasks.record import day_texts, runs
 from pipeline.tasks.record.replace import replace_day
@@ -42,15 +43,22 @@ def plan_shards(day: str, pins: Pins, rows_per_shard: int = ROWS_PER_SHARD) -> l
     """Divide the day's texts without a score by this model into shards; none if all have one."""
     unscored = _scan_unscored(day, pins["model_id"], pins["snapshots"])
     count = int(unscored.select(pl.len()).collect().item())
-    return slices.plan(day, count, rows_per_shard, pins["snapshots"])
+    buckets = BUCKETS if settings.keep_embeddings() else None
+    return slices.plan(day, count, rows_per_shard, pins["snapshots"], buckets)
 
 
-def score_shard(shard: Shard, model_id: str, on_progress: Callable[[int], None] = lambda _: None) -> Staged:
-    """Score the texts of a shard and stage the scores."""
+def score_shard(
+    shard: Shard, model_id: str, on_progress: Callable[[int], None] = lambda _: None, run_id: str = "cli"
+) -> Staged:
+    """Score the texts of a shard, if so set by kept embeddings, and stage the scores."""
     started = runs.start()
     unscored = _scan_unscored(shard["day"], model_id, shard["snapshots"])
     texts = unscored.filter(day_texts.is_in_shard(shard)).sort("text_hash").collect()
-    return runs.time_shard(started, warehouse.stage("scores", scoring.score_texts(texts, model_id, on_progress)))
+    if settings.keep_embeddings():
+        scores = embeddings.score_texts(texts, shard["day"], model_id, on_progress, run_id)
+    else:
+        scores = scoring.score_texts(texts, model_id, on_progress)
+    return runs.time_shard(started, warehouse.stage("scores", scores))
 
 
 def _scan_scores(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFrame:
@@ -61,8 +69,8 @@ def _scan_scores(model_id: str, snapshots: dict[str, int | None]) -> pl.LazyFram
     signatures = []
     for lang in LANGS:
         head = heads[signature.choose_head(lang, list(heads))]
-        encoder = (head["encoder"], head["encoder_revision"])
-        signatures.append(signature.implicitness(model_id, *encoder, settings.precision(), lang))
+        encoder, is_kept = (head["encoder"], head["encoder_revision"]), embeddings.is_kept(head["encoder"])
+        signatures.append(signature.implicitness(model_id, *encoder, settings.precision(), lang, is_kept=is_kept))
     is_current = _is_by(model_id) & pl.col("signature").is_in(signatures)
     scores = warehouse.scan("scores", is_current, snapshots["scores"])
     return scores.select(list(scoring.SCORE_SCHEMA)).unique("text_hash", keep="any")
