@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pipeline.score.implicitness import Head
 
 VERSION = 1  # to be raised when the code computes other vectors with the same encoder
-_ROWS = 4096  # embeddings scored at once
+_ROWS = 512  # embeddings scored at once; in float64 they fit into a cache
 
 
 def is_kept(encoder_name: str) -> bool:
