@@ -46,6 +46,7 @@ _TABLES = {
     "scores": {
         "scores": "Scores of comments by model and metric",
         "scores_explained": "Words of the most and the least implicit comments of a source and day",
+        "embeddings": "Embeddings of texts, kept so that a new model scores known texts without encoding them again",
         "projections": "Places of the distinct texts of a day on a map",
         "compressions": "Sentences of data sets with the words that people and systems dropped",
         "studies": "Numbers of studies",

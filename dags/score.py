@@ -3,7 +3,8 @@
 The DAG reads `comments` and the model of the day, and writes `scores`. The DAG `report` then starts automatically.
 ImpScore is a measure for English: the signature marks scores of other languages as an extension. With *Explain* it also
 writes `scores_explained`: the words that carry the highest and the lowest scores, which the report colours. With *Map*
-it writes `projections`: the places of texts on the map of `undertone browse`.
+it writes `projections`: the places of texts on the map of `undertone browse`. With UNDERTONE_KEEP_EMBEDDINGS it keeps
+the embeddings of texts in `embeddings`, and encodes only new texts.
 
 **Triage.**
 
@@ -44,11 +45,11 @@ def score() -> None:
 
         return list(score.plan_shards(day, pinned, params["rows_per_shard"]))
 
-    @task(**GPU)
-    def implicitness(shard: Any, pinned: Any) -> dict[str, Any]:
+    @task(inlets=tables("embeddings"), outlets=tables("embeddings"), **GPU)
+    def implicitness(shard: Any, pinned: Any, run_id: Any = None) -> dict[str, Any]:
         from pipeline.tasks.daily import score
 
-        return dict(score.score_shard(shard, pinned))
+        return dict(score.score_shard(shard, pinned, run_id=run_id))
 
     @task(**GPU, trigger_rule=TriggerRule.NONE_FAILED)
     def words(staged: Any, day: str, pinned: Any, params: Any = None) -> dict[str, Any]:

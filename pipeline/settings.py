@@ -174,6 +174,13 @@ def attempt() -> Attempt | None:
     return Attempt(task, began) if began else None
 
 
+def keep_embeddings() -> bool:
+    """Return whether scoring keeps the embeddings of texts in the table `embeddings` (UNDERTONE_KEEP_EMBEDDINGS)."""
+    if (value := _get("KEEP_EMBEDDINGS", "0")) not in ("0", "1"):
+        raise BadInput(f"UNDERTONE_KEEP_EMBEDDINGS: expected 1 (keep) or 0, found {value[:40]!r}")
+    return value == "1"
+
+
 def debug() -> bool:
     """Return whether a bug prints its traceback (UNDERTONE_DEBUG, any value)."""
     return bool(_get("DEBUG"))

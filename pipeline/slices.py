@@ -60,7 +60,14 @@ def check_params(conf: Mapping[str, object] | None, declared: Mapping[str, objec
         raise BadInput(f"unknown parameters: {', '.join(unknown)}; this DAG has {', '.join(sorted(declared))}")
 
 
-def plan(day: str, rows: int, rows_per_shard: int, snapshots: dict[str, int | None]) -> list[Shard]:
-    """Cut `rows` rows of a day into shards of about `rows_per_shard`; none for an empty day."""
+def plan(
+    day: str, rows: int, rows_per_shard: int, snapshots: dict[str, int | None], buckets: int | None = None
+) -> list[Shard]:
+    """Cut `rows` rows of a day into shards of about `rows_per_shard`; none for an empty day.
+
+    With `buckets`, a power of two, each shard is made of whole buckets of text hashes, so it may be larger.
+    """
     parts = -(-rows // rows_per_shard)
+    if buckets and parts:
+        parts = min(buckets, 1 << (parts - 1).bit_length())
     return [Shard(day=day, part=part, parts=parts, snapshots=snapshots) for part in range(parts)]

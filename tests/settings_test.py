@@ -26,6 +26,7 @@ OTHERS = {
     "LLM_MAX_TOKENS": settings.llm_max_tokens,
     "STUDIO_URL": settings.studio_uri,
     "PRECISION": settings.precision,
+    "KEEP_EMBEDDINGS": settings.keep_embeddings,
     "ENCODER": settings.encoder,
     "CONTACT": settings.contact,
 }

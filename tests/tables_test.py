@@ -63,6 +63,8 @@ BREAKS: list[tuple[str, dict[str, Any], str]] = [
     ("scores", {"metric": "sarcasm", "value": float("nan")}, "value|nan"),
     ("scores_explained", {"position": 0}, "position|min"),
     ("scores_explained", {"word": ""}, "word|min_length"),
+    ("embeddings", {"bucket": 64}, "bucket|max"),
+    ("embeddings", {"encoder": "a/b"}, "encoder|regex"),
     ("projections", {"x": float("nan")}, "x|nan"),
     ("training_texts", {"row_count": 0}, "row_count|min"),
     ("training_texts", {"text_hash": "x"}, "text_hash|regex"),

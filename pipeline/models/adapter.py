@@ -1,6 +1,7 @@
 """Low-rank adapters (LoRA): trained matrices W + (α/r) B A over a frozen W, small enough to ship."""
 
 import copy
+import hashlib
 import math
 
 import torch
@@ -51,4 +52,7 @@ def load_adapter(encoder: Encoder, weights: dict[str, Tensor]) -> Encoder:
             elif layer != name:
                 weight = parameters[f"{layer}.weight"]
                 weight.add_((SCALE * (weights[f"{layer}.b"] @ value)).to(weight))
-    return encoder.with_module(module.eval())
+    tuning = hashlib.sha256()
+    for name, value in sorted(weights.items()):
+        tuning.update(f"{name} {list(value.shape)}\n".encode() + value.float().cpu().numpy().tobytes())
+    return encoder.with_module(module.eval(), tuning.hexdigest())

@@ -54,6 +54,7 @@ class Encoder:
     bert: Bert | None = None  # of the embedded encoder: the same numbers without its library
     normalize: Normalize = "model_default"
     prompt: str = ""  # before each text
+    tuning: str = ""  # hash of trained weights that replace some of the files
 
     @property
     def module(self) -> Any:
@@ -71,11 +72,11 @@ class Encoder:
     def key(self) -> str:
         """All that its embeddings depend on."""
         options = "" if self.normalize == "model_default" and not self.prompt else f" {self.normalize} {self.prompt!r}"
-        return f"{self.revision} {self.precision} {self.pooling}{options}"
+        return f"{self.revision} {self.precision} {self.pooling}{options}{self.tuning and f' tuned {self.tuning}'}"
 
-    def with_module(self, module: Any) -> Self:
-        """Return the same encoder with other weights."""
-        return replace(self, open_module=lambda: module, bert=None)
+    def with_module(self, module: Any, tuning: str = "") -> Self:
+        """Return the same encoder with other weights, of which `tuning` is the hash."""
+        return replace(self, open_module=lambda: module, bert=None, tuning=tuning)
 
 
 def describe_encoder(encoder: Encoder | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 A model has one head for every language (`any`), or a head a language; each head knows the encoder it was fitted on.
 """
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -79,15 +80,34 @@ def compute_meanings(texts: Sequence[str], head: Head, on_progress: OnProgress =
         rows = limit_rows(head.encoder.dim)
         for start in range(0, max(len(texts), 1), rows):
             vectors = torch.from_numpy(encode(head.encoder, texts[start : start + rows], on_progress))
-            meaning = head.model(vectors)
-            parts.append(meaning._replace(implicitness=head.readout(vectors)) if head.readout else meaning)
+            parts.append(_apply_head(head, vectors))
         return Meaning(*(torch.cat(field) for field in zip(*parts, strict=True)))
+
+
+def _apply_head(head: Head, vectors: torch.Tensor) -> Meaning:
+    meaning: Meaning = head.model(vectors)
+    return meaning._replace(implicitness=head.readout(vectors)) if head.readout else meaning
 
 
 def implicitness(texts: Sequence[str], head: Head, on_progress: OnProgress = lambda _: None) -> npt.NDArray[np.float64]:
     """Compute I of each text (equation 4): float64 [len(texts)] in [0, 2], rounded to 6 decimals."""
-    values = compute_meanings(texts, head, on_progress).implicitness.numpy().astype(np.float64)
-    return np.asarray(np.round(values, DECIMALS).clip(0.0, 2.0), np.float64)
+    return _round_values(compute_meanings(texts, head, on_progress).implicitness)
+
+
+def _round_values(values: torch.Tensor) -> npt.NDArray[np.float64]:
+    return np.asarray(np.round(values.double().numpy(), DECIMALS).clip(0.0, 2.0), np.float64)
+
+
+def widen(head: Head) -> Head:
+    """Return the head in float64."""
+    readout = Readout(*(tensor.double() for tensor in head.readout)) if head.readout else None
+    return head._replace(model=copy.deepcopy(head.model).double(), readout=readout)
+
+
+def score_vectors(vectors: npt.NDArray[np.float16], head: Head) -> npt.NDArray[np.float64]:
+    """Compute I of each embedding by a head in float64: the value does not depend on the rows next to it."""
+    with torch.inference_mode():
+        return _round_values(_apply_head(head, torch.from_numpy(vectors.astype(np.float64))).implicitness)
 
 
 def measure_distances(

@@ -15,11 +15,16 @@ IMPLICITNESS = "implicitness"
 ANY = "any"  # the head for every language
 
 
-def implicitness(model_id: str, encoder: str, revision: str, precision: str, lang: str) -> str:
-    """Build the signature of implicitness; languages other than English are marked as an extension (X-07)."""
+def implicitness(
+    model_id: str, encoder: str, revision: str, precision: str, lang: str, *, is_kept: bool = False
+) -> str:
+    """Build the signature of implicitness; languages other than English are marked as an extension (X-07).
+
+    A score of kept embeddings, which are rounded to 16 bits, is marked too.
+    """
     precision = "float32" if encoder == characters.NAME else precision  # counts are exact
     scope = lang if lang == "en" else f"{lang}(extension)"
-    source = f"model:{model_id[:12]}|encoder:{name_encoder(encoder, revision)}|{precision}"
+    source = f"model:{model_id[:12]}|encoder:{name_encoder(encoder, revision)}|{precision}{'|kept:float16' * is_kept}"
     return f"{IMPLICITNESS}|{source}|lang:{scope}|undertone:{__version__}"
 
 

@@ -17,17 +17,39 @@ from pipeline.tables.commenting import CommentGrades, GeneratedComments, MetricS
 from pipeline.tables.examples import ClozeItems, ClozeTargets, Completions, Pairs, Sentences
 from pipeline.tables.labels import AnnotatedComments, Annotations, Labels, LabelTasks
 from pipeline.tables.records import ERASED, PROVENANCE, Dropped, Erasures, ModelErasures, Runs, TrainingTexts
-from pipeline.tables.scores import Compressions, Evaluations, Models, Projections, Scores, ScoresExplained, Studies
+from pipeline.tables.scores import (
+    BUCKETS,
+    Compressions,
+    Embeddings,
+    Evaluations,
+    Models,
+    Projections,
+    Scores,
+    ScoresExplained,
+    Studies,
+)
 
-__all__ = ["ERASED", "PROVENANCE", "SOURCE", "TABLES", "AnnotatedComments", "Labels", "Sentences", "Table", "empty"]
+__all__ = [
+    "BUCKETS",
+    "ERASED",
+    "PROVENANCE",
+    "SOURCE",
+    "TABLES",
+    "AnnotatedComments",
+    "Labels",
+    "Sentences",
+    "Table",
+    "empty",
+]
 
 
 class Table(NamedTuple):
-    """A contract, the columns that identify a row, and the identity partitions."""
+    """A contract, the columns that identify a row, the identity partitions, and the rows of a Parquet row group."""
 
     schema: type[dy.Schema]
     key: tuple[str, ...]
     partitions: tuple[str, ...]
+    row_group: int = 50_000  # small groups keep the buffers of the streaming sink, and so its memory, flat
 
 
 _COMMENT = ("source", "day", "thread_id", "comment_id")
@@ -64,6 +86,7 @@ TABLES: dict[str, Table] = {
     "model_erasures": Table(ModelErasures, ("erasure_id", "kind", "model_id"), ("kind",)),
     "scores": Table(Scores, (*_COMMENT, "metric", "model_id"), ("source", "day")),
     "scores_explained": Table(ScoresExplained, (*_COMMENT, "model_id", "position"), ("source", "day")),
+    "embeddings": Table(Embeddings, ("encoder", "bucket", "text_hash"), ("encoder", "bucket"), row_group=2_000),
     "projections": Table(Projections, ("source", "day", "text_hash"), ("source", "day")),
     "dropped": Table(Dropped, (), ("source", "day")),
     "runs": Table(Runs, ("source", "day", "origin", "step"), ("day",)),

@@ -18,6 +18,7 @@ from pipeline.warehouse.upkeep.maintain import maintain
 from pipeline.warehouse.upkeep.recovery import Recovered, back_up, find_damage, recover
 from pipeline.warehouse.upkeep.sweep import sweep
 from pipeline.warehouse.write import (
+    append,
     count_bytes_written,
     create_attempt,
     describe_writes,

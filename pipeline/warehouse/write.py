@@ -37,7 +37,6 @@ from pipeline.warehouse import catalog
 
 log = logging.getLogger(__name__)
 
-ROW_GROUP = 50_000  # rows; small groups keep the streaming sink's buffers, and so its memory, flat
 WRITTEN: deque[dict[str, object]] = deque(maxlen=1000)
 """The last slices that this process has written: table, rows, bytes, and dag, task and run, for `pipeline.lineage`."""
 _BYTES: ContextVar[int] = ContextVar("bytes_written", default=0)
@@ -72,6 +71,17 @@ def replace(
     handle = catalog.load_table(name)
     current_rows = catalog.scan_state(handle).filter(**partition)
     return _write(handle, name, partition, update(current_rows).lazy(), run_id)
+
+
+def append(name: str, partition: Slice, update: Callable[[pl.LazyFrame], pl.LazyFrame], run_id: str = "cli") -> int:
+    """Add `update(current rows of the slice)` and rewrite no row; Retry if another writer changed the table meanwhile.
+
+    The commit holds for that state of the table alone, so rows that `update` compares with the current ones stay
+    single. Without rows to add there is no commit.
+    """
+    handle = catalog.load_table(name)
+    added = update(catalog.scan_state(handle).filter(**partition))
+    return _write(handle, name, partition, added, run_id, is_append=True)
 
 
 def locate_scratch() -> str:
@@ -111,26 +121,36 @@ def scan_staged(name: str, staged: Sequence[Staged]) -> pl.LazyFrame:
     return frame
 
 
-def _write(handle: Table, name: str, partition: Slice, frame: pl.LazyFrame, run_id: str) -> int:
+def _write(
+    handle: Table, name: str, partition: Slice, frame: pl.LazyFrame, run_id: str, *, is_append: bool = False
+) -> int:
     timer = time.monotonic()
     frame = _select_columns(name, frame)
     count = _check_rows(name, partition, frame)
+    if is_append and not count:
+        return 0
     # polars commits beside the sink: when reading or writing the rows fails, it may publish those it has, or none
     guard = _GuardedCatalog(handle.catalog, count, partition)
     guarded = copy.copy(handle)
     guarded.catalog = cast("Catalog", guard)
     # of a table with a sort order polars would sort all rows in memory; ours stay in their order
-    guarded.metadata = handle.metadata.model_copy(update={"default_sort_order_id": UNSORTED_SORT_ORDER_ID})
+    changes: dict[str, Any] = {"default_sort_order_id": UNSORTED_SORT_ORDER_ID}
+    options: dict[str, Any] = {"mode": "append"}
+    if is_append:  # pyiceberg would repeat an append after the commit of another writer
+        changes["properties"] = handle.metadata.properties | {"commit.retry.num-retries": "0"}
+    else:
+        is_inside = And(AlwaysTrue(), AlwaysTrue(), *(EqualTo(c, v) for c, v in partition.items()))
+        options = {"mode": "overwrite", "overwrite_filter": is_inside}
+    guarded.metadata = handle.metadata.model_copy(update=changes)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Delete operation did not match any records")
             _retry_missed_file(
                 frame.sink_iceberg,
                 guarded,
-                mode="overwrite",
-                overwrite_filter=And(AlwaysTrue(), AlwaysTrue(), *(EqualTo(c, v) for c, v in partition.items())),
+                **options,
                 snapshot_properties={"undertone.run_id": run_id, **_sign(partition)},
-                row_group_size=ROW_GROUP,
+                row_group_size=TABLES[name].row_group,
                 storage_options=catalog.STORE,
             )
     except (CommitFailedException, ValidationException) as error:

@@ -127,7 +127,7 @@ def go_through(cluster: Cluster, steps: planning.Steps) -> None:
     wait_for_end(cluster, [*steps.meanwhile, *steps.after, planning.UPKEEP])
 
 
-EMPTY = {"sentences", "erasures", "model_erasures", "scores_explained", "projections"}  # what no step writes
+EMPTY = {"sentences", "erasures", "model_erasures", "scores_explained", "embeddings", "projections"}  # of no step
 
 
 def list_instances(cluster: Cluster) -> list[dict[str, Any]]:

@@ -8,11 +8,12 @@ from typing import TypedDict
 
 import polars as pl
 
-from pipeline import slices, warehouse
+from pipeline import settings, slices, warehouse
 from pipeline.score import signature
 from pipeline.score.signature import IMPLICITNESS as METRIC
 from pipeline.slices import Shard, Staged, parse_day
-from pipeline.tables import empty
+from pipeline.tables import BUCKETS, empty
+from pipeline.tasks.daily import embeddings
 from pipeline.tasks.impscore import in_force, references, scoring
 from pipeline.tasks.record import day_texts, runs
 from pipeline.tasks.record.encoders import choose_precision
@@ -45,15 +46,21 @@ def plan_shards(day: str, pins: Pins, rows_per_shard: int = ROWS_PER_SHARD) -> l
     """Divide the day's texts without a score by this model into shards; none if all have one."""
     unscored = _scan_unscored(day, pins)
     count = int(unscored.select(pl.len()).collect().item())
-    return slices.plan(day, count, rows_per_shard, pins["snapshots"])
+    buckets = BUCKETS if settings.keep_embeddings() else None
+    return slices.plan(day, count, rows_per_shard, pins["snapshots"], buckets)
 
 
-def score_shard(shard: Shard, pins: Pins, on_progress: Callable[[int], None] = lambda _: None) -> Staged:
-    """Score the texts of a shard and stage the scores."""
+def score_shard(
+    shard: Shard, pins: Pins, on_progress: Callable[[int], None] = lambda _: None, run_id: str = "cli"
+) -> Staged:
+    """Score the texts of a shard, if so set by kept embeddings, and stage the scores."""
     started = runs.start()
     unscored = _scan_unscored(shard["day"], pins)
     texts = unscored.filter(day_texts.is_in_shard(shard)).sort("text_hash").collect()
-    scores = scoring.score_texts(texts, pins["model_id"], on_progress, pins["precision"])
+    if settings.keep_embeddings():
+        scores = embeddings.score_texts(texts, pins["model_id"], on_progress, pins["precision"], shard["day"], run_id)
+    else:
+        scores = scoring.score_texts(texts, pins["model_id"], on_progress, pins["precision"])
     return runs.time_shard(started, warehouse.stage("scores", scores))
 
 
@@ -66,8 +73,8 @@ def _scan_scores(pins: Pins) -> pl.LazyFrame:
     signatures = []
     for lang in LANGS:
         head = heads[signature.choose_head(lang, list(heads))]
-        encoder = (head["encoder"], head["encoder_revision"])
-        signatures.append(signature.implicitness(model_id, *encoder, pins["precision"], lang))
+        encoder, is_kept = (head["encoder"], head["encoder_revision"]), embeddings.is_kept(head["encoder"])
+        signatures.append(signature.implicitness(model_id, *encoder, pins["precision"], lang, is_kept=is_kept))
     is_current = _is_by(model_id) & pl.col("signature").is_in(signatures)
     scores = warehouse.scan("scores", is_current, snapshot)
     return scores.select(list(scoring.SCORE_SCHEMA)).unique("text_hash", keep="any")

@@ -169,6 +169,8 @@ def resolve(request: CheckedRequest) -> Targets:
     scored = warehouse.scan_history("scores").filter(is_scored).select("text_hash").unique().collect()
     scored_hashes = _select_unshared(scored, other_comments, ["text_hash"])
     hashes = [hash_text(texts), hash_text(contexts["context"]), scored_hashes["text_hash"]]
+    vectors = _scan_keys("embeddings", pl.lit(value=True), "text_hash")
+    vectors = vectors.join(other_comments.select("text_hash"), on="text_hash", how="anti")
     replies = other_comments.filter(is_among(comment_keys, "source", "thread_id", "parent_id"))
     targets = Targets(
         comments=comments.select(_COMMENT_DAY).unique(),
@@ -181,6 +183,7 @@ def resolve(request: CheckedRequest) -> Targets:
         hashes=pl.concat(hashes).unique().sort(),
         excerpts=excerpts,
         tokens=_select_unshared(comments, other_comments, ["source", "day", "text_hash"]),
+        vectors=vectors.collect(engine="streaming")["text_hash"],
         user_ids=request.user_ids,
         raw_ids=request.raw_ids,
     )

@@ -41,6 +41,7 @@ class Targets(NamedTuple):
     hashes: pl.Series = _NO_IDS  # text_hash of the texts
     excerpts: Sequence[str] = ()  # ends of texts that are long enough, in all spellings
     tokens: pl.DataFrame = create_keys("source", "day", "text_hash")  # without a comment that stays on the day
+    vectors: pl.Series = _NO_IDS  # text_hash of the embeddings whose text stands in no comment that stays
     generated_comments: pl.DataFrame = create_keys(*COMMENT)  # comment_id is the generated_id
     cloze_items: pl.DataFrame = create_keys(*COMMENT)  # comment_id is the item_id
     sentences: pl.DataFrame = create_keys("source", "item_id")
@@ -212,6 +213,7 @@ RULES: dict[str, Rule] = {
     "compressions": Rule([_among("sentences"), _long_text(_WORDS.join(" "), _WORDS.join(""))]),
     "training_texts": Rule([_BY_HASH]),  # the rows keep their count, in one row of the model
     "tokens": Rule([_among("tokens"), _BY_HASH]),  # if no comment of source and day still has it
+    "embeddings": Rule([_one_of("text_hash", "vectors")]),  # also of comments that were changed or replaced
     "projections": Rule([_among("tokens"), _BY_HASH]),
     "scores": Rule([_among("comments"), _BY_HASH]),
     "scores_explained": Rule([_among("comments"), _BY_HASH]),

@@ -25,8 +25,12 @@ def scan_texts(day: str, snapshot: int | None) -> pl.LazyFrame:
 
 def is_in_shard(shard: Shard) -> pl.Expr:
     """Test whether a row belongs to a shard: the text hash decides, so that a text always has the same shard."""
-    number = pl.col("text_hash").str.slice(0, 8).str.to_integer(base=16, dtype=pl.Int64)
-    return number % shard["parts"] == shard["part"]
+    return divide_texts(shard["parts"]) == shard["part"]
+
+
+def divide_texts(parts: int) -> pl.Expr:
+    """Divide texts into parts by their hash: the number of each row's part."""
+    return pl.col("text_hash").str.slice(0, 8).str.to_integer(base=16, dtype=pl.Int64) % parts
 
 
 def join_staged(

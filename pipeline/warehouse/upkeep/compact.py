@@ -23,10 +23,10 @@ from pyiceberg.table import FileScanTask, Table
 from pyiceberg.transforms import IdentityTransform
 
 from pipeline.errors import Retry
+from pipeline.tables import TABLES
 from pipeline.warehouse import catalog
 from pipeline.warehouse.upkeep.check import name_partition
 from pipeline.warehouse.upkeep.limits import Limits
-from pipeline.warehouse.write import ROW_GROUP
 
 log = logging.getLogger(__name__)
 
@@ -128,11 +128,12 @@ def _join_files(handle: Table, files: Sequence[DataFile]) -> DataFile:
     reader = ArrowScan(metadata, handle.io, schema, AlwaysTrue())
     output = handle.io.new_output(handle.location_provider().new_data_location(f"compact-{uuid.uuid4()}.parquet"))
     footers: list[pq.FileMetaData] = []
+    row_group = TABLES[handle.name()[-1]].row_group
     batches = (batch for file in files for batch in reader.to_record_batches([FileScanTask(file)]))
     options: dict[str, Any] = {"compression": "zstd", "metadata_collector": footers}
     with output.create() as stream, pq.ParquetWriter(stream, columns, **options) as writer:
-        for table in _join_batches(batches):
-            writer.write_table(table.cast(columns), row_group_size=ROW_GROUP)
+        for table in _join_batches(batches, row_group):
+            writer.write_table(table.cast(columns), row_group_size=row_group)
     statistics = data_file_statistics_from_parquet_metadata(
         parquet_metadata=footers[0],
         stats_columns=compute_statistics_plan(schema, metadata.properties),
@@ -151,14 +152,14 @@ def _join_files(handle: Table, files: Sequence[DataFile]) -> DataFile:
     )
 
 
-def _join_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _join_batches(batches: Iterable[pa.RecordBatch], row_group: int) -> Iterator[pa.Table]:
     """Join batches until they make a row group, or many small files would make many small groups."""
     tables: list[pa.Table] = []
     rows = 0
     for batch in batches:
         tables.append(pa.Table.from_batches([batch]))
         rows += batch.num_rows
-        if rows >= ROW_GROUP:
+        if rows >= row_group:
             yield pa.concat_tables(tables, promote_options="permissive")
             tables, rows = [], 0
     if tables:

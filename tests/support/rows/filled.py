@@ -28,7 +28,7 @@ _DEFAULTS: dict[str, Any] = {
     "lemma": "hope", "upos": "NOUN", "title_tokens": ["a", "day"], "content_tokens": ["it", "rained"],
     "comment_count": 1, "like_count": 0, "role": "reference", "place": 0, "grade": 3.0, "grades": [3.0, 3.0],
     "raters": ["r1", "r2"], "system": "att", "is_weighted": True, "words": ["cold", "again"], "rounds": [0, 1],
-    "x": 0.5, "y": -0.5,
+    "x": 0.5, "y": -0.5, "bucket": 0, "vector": b"\0<",
     "position": 1, "change": 0.1, "ratio": 0.5, "store": "comments", "request_count": 1, "file_count": 0,
     "erased_at": datetime(2026, 11, 19, tzinfo=UTC), "erased_count": 1, "training_count": 2, "erased_ratio": 0.5,
 }  # fmt: skip

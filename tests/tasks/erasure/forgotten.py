@@ -105,6 +105,10 @@ WORLD: dict[str, Rows] = {
         [{"text_hash": hash_of(text), "tokens": text.split()} for text in (ERASED, SHORT)],
         [{"text_hash": hash_of(text), "tokens": text.split()} for text in ("a reply that stays", "deeper", SHARED)],
     ),
+    "embeddings": Rows(
+        [{"text_hash": hash_of(text)} for text in (ERASED, SHORT, "theirs before an edit")],
+        [{"text_hash": hash_of(text)} for text in ("a reply that stays", "deeper", SHARED)],
+    ),
     "projections": Rows(
         [{"text_hash": hash_of(text)} for text in (ERASED, SHORT)],
         [{"text_hash": hash_of(text)} for text in ("a reply that stays", SHARED)],
