@@ -100,7 +100,7 @@ def _round_values(values: torch.Tensor) -> npt.NDArray[np.float64]:
 
 def widen(head: Head) -> Head:
     """Return the head in float64."""
-    readout = Readout(*(tensor.double() for tensor in head.readout)) if head.readout else None
+    readout = head.readout and Readout(*(tensor.double() for tensor in head.readout))
     return head._replace(model=copy.deepcopy(head.model).double(), readout=readout)
 
 

@@ -11,36 +11,15 @@ from typing import NamedTuple
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.collected import Articles, Comments, RawPages, Tokens
+from pipeline.tables.collected import Articles, Comments, Embeddings, RawPages, Tokens
 from pipeline.tables.columns import SOURCE
 from pipeline.tables.commenting import CommentGrades, GeneratedComments, MetricScores, ReferenceComments, Threads
 from pipeline.tables.examples import ClozeItems, ClozeTargets, Completions, Pairs, Sentences
 from pipeline.tables.labels import AnnotatedComments, Annotations, Labels, LabelTasks
 from pipeline.tables.records import ERASED, PROVENANCE, Dropped, Erasures, ModelErasures, Runs, TrainingTexts
-from pipeline.tables.scores import (
-    BUCKETS,
-    Compressions,
-    Embeddings,
-    Evaluations,
-    Models,
-    Projections,
-    Scores,
-    ScoresExplained,
-    Studies,
-)
+from pipeline.tables.scores import Compressions, Evaluations, Models, Projections, Scores, ScoresExplained, Studies
 
-__all__ = [
-    "BUCKETS",
-    "ERASED",
-    "PROVENANCE",
-    "SOURCE",
-    "TABLES",
-    "AnnotatedComments",
-    "Labels",
-    "Sentences",
-    "Table",
-    "empty",
-]
+__all__ = ["ERASED", "PROVENANCE", "SOURCE", "TABLES", "AnnotatedComments", "Labels", "Sentences", "Table", "empty"]
 
 
 class Table(NamedTuple):

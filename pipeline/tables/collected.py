@@ -1,9 +1,11 @@
-"""What is collected: pages, articles, comments and their words."""
+"""What is collected: pages, articles, comments, their words and embeddings."""
 
 import dataframely as dy
 import polars as pl
 
 from pipeline.tables.columns import PERSONAL, origin_column, rule, source_column, time_column
+
+BUCKETS = 64  # of embeddings; a power of two, so that a shard of texts is made of whole buckets
 
 
 class RawPages(dy.Schema):
@@ -71,3 +73,12 @@ class Tokens(dy.Schema):
     tokenizer = dy.String(min_length=1, description="jieba, rjieba or nltk")
     tokenizer_version = dy.String(min_length=1, description="Version of the tokenizer's package")
     dictionary_hash = dy.String(min_length=1, description="Hash of dictionary and options, or `none`")
+
+
+class Embeddings(dy.Schema):
+    """Embeddings of texts, kept so that a new model scores known texts without encoding them again."""
+
+    encoder = dy.String(regex="^[A-Za-z0-9.-]+$", description="Encoder, revision, and a hash of all that it depends on")
+    bucket = dy.Int64(min=0, max=BUCKETS - 1, description="The first 8 hexadecimal digits of text_hash, modulo 64")
+    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash of the text")
+    vector = dy.Binary(description="The embedding: half-precision numbers of 2 bytes, little-endian (IEEE 754)")

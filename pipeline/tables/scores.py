@@ -5,7 +5,6 @@ import polars as pl
 
 from pipeline.tables.columns import SOURCE, rule, source_column
 
-BUCKETS = 64  # of embeddings; a power of two, so that a shard of texts is made of whole buckets
 _REMAINING_RATIO = pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()
 
 
@@ -99,15 +98,6 @@ class Scores(dy.Schema):
     signature = dy.String(min_length=8, description="Metric, model, encoder and its revision, code version")
 
     implicitness_in_range = rule((pl.col("metric") != "implicitness") | pl.col("value").is_between(0.0, 2.0))
-
-
-class Embeddings(dy.Schema):
-    """Embeddings of texts, kept so that a new model scores known texts without encoding them again."""
-
-    encoder = dy.String(regex="^[A-Za-z0-9.-]+$", description="Encoder, revision, and a hash of all that it depends on")
-    bucket = dy.Int64(min=0, max=BUCKETS - 1, description="The first 8 hexadecimal digits of text_hash, modulo 64")
-    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash of the text")
-    vector = dy.Binary(description="The embedding: half-precision numbers of 2 bytes, little-endian (IEEE 754)")
 
 
 class Projections(dy.Schema):

@@ -135,12 +135,11 @@ def _write(
     guarded.catalog = cast("Catalog", guard)
     # of a table with a sort order polars would sort all rows in memory; ours stay in their order
     changes: dict[str, Any] = {"default_sort_order_id": UNSORTED_SORT_ORDER_ID}
-    options: dict[str, Any] = {"mode": "append"}
+    is_inside = And(AlwaysTrue(), AlwaysTrue(), *(EqualTo(c, v) for c, v in partition.items()))
+    options: dict[str, Any] = {"mode": "overwrite", "overwrite_filter": is_inside}
     if is_append:  # pyiceberg would repeat an append after the commit of another writer
+        options = {"mode": "append"}
         changes["properties"] = handle.metadata.properties | {"commit.retry.num-retries": "0"}
-    else:
-        is_inside = And(AlwaysTrue(), AlwaysTrue(), *(EqualTo(c, v) for c, v in partition.items()))
-        options = {"mode": "overwrite", "overwrite_filter": is_inside}
     guarded.metadata = handle.metadata.model_copy(update=changes)
     try:
         with warnings.catch_warnings():

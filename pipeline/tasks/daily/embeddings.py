@@ -16,7 +16,7 @@ from pipeline import settings, warehouse
 from pipeline.errors import Retry
 from pipeline.progress import OnProgress
 from pipeline.score import signature
-from pipeline.tables import BUCKETS, empty
+from pipeline.tables.collected import BUCKETS
 from pipeline.tasks.impscore import scoring
 from pipeline.tasks.record import day_texts
 from pipeline.tasks.record.retry import retry
@@ -88,16 +88,13 @@ def _encode_new(
     new = texts.join(_scan(name, texts).collect(engine="streaming"), on="text_hash", how="anti")
     for part in new.sort("bucket", "text_hash").iter_slices(limit_rows(encoder.dim)):
         vectors = encode(encoder, part["text"].to_list(), on_progress).astype("<f2")
-        bytes_of_rows = pl.Series([vector.tobytes() for vector in vectors], dtype=pl.Binary)
-        rows = part.select(empty("embeddings").drop("encoder", "vector").columns)
-        rows = rows.with_columns(encoder=pl.lit(name), vector=bytes_of_rows)
+        rows = part.select("bucket", "text_hash", encoder=pl.lit(name), vector=pl.Series(map(bytes, vectors)))
 
         def select_rows(current: pl.LazyFrame, rows: pl.DataFrame = rows) -> pl.LazyFrame:
             """Select the rows that no other run has added, of texts that the day has now."""
             comments = day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), "text_hash")
-            current = current.filter(_is_in_buckets(rows))
-            rows = rows.lazy().join(current, on="text_hash", how="anti").join(comments, on="text_hash", how="semi")
-            return rows.collect().lazy()
+            absent = rows.lazy().join(current.filter(_is_in_buckets(rows)), on="text_hash", how="anti")
+            return absent.join(comments, on="text_hash", how="semi").collect().lazy()
 
         retry(warehouse.append, "embeddings", warehouse.make_slice(encoder=name), select_rows, run_id)
     return new.height

@@ -12,7 +12,8 @@ from pipeline import settings, slices, warehouse
 from pipeline.score import signature
 from pipeline.score.signature import IMPLICITNESS as METRIC
 from pipeline.slices import Shard, Staged, parse_day
-from pipeline.tables import BUCKETS, empty
+from pipeline.tables import empty
+from pipeline.tables.collected import BUCKETS
 from pipeline.tasks.daily import embeddings
 from pipeline.tasks.impscore import in_force, references, scoring
 from pipeline.tasks.record import day_texts, runs

@@ -44,6 +44,7 @@ def test_run_twice(scored: object) -> None:
     assert before["value"].is_between(0, 2).all()
     assert score.run(DAY) == before.height
     assert_frame_equal(scores(), before)
+    assert warehouse.get_snapshot_id("embeddings") is None  # off by default
     shipped = registry.read(in_force.SHIPPED).model_id
     assert in_force.find_model_id(DAY) == shipped  # the only other one saw the sample alone
     comments = warehouse.scan("comments").select("source", "comment_id", "lang").collect()
