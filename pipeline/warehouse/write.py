@@ -115,6 +115,8 @@ def _write(handle: Table, name: str, partition: Slice, frame: pl.LazyFrame, run_
     timer = time.monotonic()
     frame = _select_columns(name, frame)
     count = _check_rows(name, partition, frame)
+    if not count and handle.current_snapshot() is None:  # nothing to remove
+        return 0
     # polars commits beside the sink: when reading or writing the rows fails, it may publish those it has, or none
     guard = _GuardedCatalog(handle.catalog, count, partition)
     guarded = copy.copy(handle)
