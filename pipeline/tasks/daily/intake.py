@@ -186,7 +186,11 @@ class _Intake:
             # one pass writes all buckets: to filter the whole for each would cost the square
             keyed = self._scan("comments").with_columns(key)
             keyed.sink_parquet(
-                folder, compression=_SCRATCH, mkdir="://" not in self.folder, storage_options=warehouse.STORE
+                folder,
+                compression=_SCRATCH,
+                row_group_size=max(1_000, 2 * BUCKET_ROWS // bucket_count),  # of each bucket, one is in memory
+                mkdir="://" not in self.folder,
+                storage_options=warehouse.STORE,
             )
             buckets = self._scan("comments").select(key.unique().sort()).collect()["bucket"]
             paths = [f"{self.folder}/buckets/bucket={bucket}/*.parquet" for bucket in buckets]
