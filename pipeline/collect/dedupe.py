@@ -3,6 +3,9 @@
 An answered comment always stays. Under eight characters copies are equal texts; under a hundred, numbers count.
 """
 
+from functools import lru_cache
+
+import numpy as np
 import polars as pl
 
 THRESHOLD = 0.8  # Jaccard similarity of character trigrams
@@ -11,6 +14,8 @@ NUMBERED = 100  # characters of a text that other numbers make another text
 PERMUTATIONS = 64
 CANDIDATES = 100  # compared with one text; a flood of look-alikes would else cost its square
 _SEED = 20261120
+_BLOCK = 1_500_000  # characters whose trigrams are in memory at a time
+_SLOTS = 22  # bits of a trigram's place in a table of counts
 
 _SAME = ["thread_id", "comment_id"]
 _NUMBERS = pl.when(pl.col("text").str.len_chars() < NUMBERED).then(
@@ -70,6 +75,7 @@ def _find_near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
     long = rows.filter(pl.col("text").str.len_chars() >= SHORTEST).sort(
         pl.col("_answered").fill_null(value=False), "_row", descending=[True, False]
     )
+    long = long.filter(_may_resemble(long, threshold))
     if long.height < 2:
         return {}
     texts = long.select(_PLACE.alias("_place"), "text")
@@ -91,6 +97,38 @@ def _find_near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
         elif len(candidates) < CANDIDATES:  # else its like are there already, and each query would list them all
             index.insert(i, sketch)
     return copies
+
+
+def _may_resemble(rows: pl.DataFrame, threshold: float) -> np.ndarray:
+    """Test if enough of a text's trigrams are also elsewhere in its place for any other to be as similar.
+
+    A trigram that only this text has lowers each similarity. They are counted by hash: two with one hash count as
+    shared, so no similar text is missed.
+    """
+    places = rows.select(_PLACE.hash(seed=_SEED)).to_series().to_numpy()
+    texts = [text.lower() for text in rows["text"]]
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    cuts = np.flatnonzero(np.diff(lengths.cumsum() // _BLOCK, prepend=0, append=-1))
+    blocks = [*zip([0, *cuts], cuts, strict=False)]
+
+    @lru_cache(maxsize=1)  # the only block of a small bucket is hashed once, many are hashed twice
+    def hash_block(start: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """Slot of each trigram, and the row of its text within the block."""
+        letters = np.frombuffer("".join(texts[start:end]).encode("utf-32-le"), np.uint32).astype(np.uint64)
+        row = np.repeat(np.arange(end - start), lengths[start:end])
+        is_inside = row[:-2] == row[2:]
+        row = row[:-2][is_inside]
+        keys = ((letters[:-2] << 42) ^ (letters[1:-1] << 21) ^ letters[2:])[is_inside] ^ places[start:end][row]
+        return (keys * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(64 - _SLOTS)).astype(np.int64), row
+
+    counts = np.zeros(1 << _SLOTS, np.uint32)
+    for block in blocks:
+        np.add.at(counts, hash_block(*block)[0], np.uint32(1))  # another type takes 20 times as long
+    alone = np.zeros(len(texts))  # trigrams of a text that no other has
+    for start, end in blocks:
+        slots, row = hash_block(start, end)
+        alone[start:end] = np.bincount(row, counts[slots] == 1, end - start)
+    return alone <= (1 - threshold) * (lengths - 2) + 1e-6  # for what floats lose
 
 
 def _trigrams(thread: str, text: str) -> list[str]:

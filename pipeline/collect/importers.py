@@ -7,7 +7,8 @@ import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
@@ -17,7 +18,7 @@ from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.adapters import ADAPTERS, parse
 from pipeline.collect.sites.markup import extract_text
 from pipeline.collect.sites.record import Article, Comment, Page
-from pipeline.collect.values import IDS, CutIds, Row, count_value, list_value, read_text, time_value, time_zone
+from pipeline.collect.values import IDS, CutIds, Row, list_value, read_column, read_text, time_value
 from pipeline.errors import BadInput, Refused, SchemaDrift
 from pipeline.io.formats.databases import list_tables
 from pipeline.io.lines import UTF8
@@ -27,7 +28,7 @@ from pipeline.left_out import record_columns, record_note
 _MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^<>]*>")
 _PAGE_KEYS = {"url", "body"}
 _PAGE_COLUMNS = {*_PAGE_KEYS, "source", "fetched_at"}
-_COMMENT_FIELDS = {"comment_id", "root_id", "parent_id", "context", "like_count", "reply_count", "created_at"}
+_NOT_COLUMNS = {"comments", "article_text", "article_title"}  # with one of them a row is more than a comment
 _SPARSE = (".jsonl", ".ndjson", ".json")  # where a row may leave a field out
 _SPREADSHEETS = (".csv", ".tsv", ".xlsx")
 
@@ -166,16 +167,22 @@ class _File:
             yield batch
 
     def _read_table(self, chunk: Chunk, prefix: str, bad_rows: list[tuple[str, str]]) -> Batch:
-        names = set(chunk.columns) or {name for row in chunk.rows for name in row}
+        names = set(chunk.columns) or set().union(*chunk.rows)
         export, mapping = self._choose_mapping(chunk.table, names)
         batch = self._start_batch(export, bad_rows)
         is_spreadsheet = self.file.path.suffix.lower() in _SPREADSHEETS
         id_columns = {name: column for name, column in mapping.items() if name in IDS} if is_spreadsheet else {}
+        for name, column in id_columns.items():
+            for number, row in zip(chunk.numbers, chunk.rows, strict=True):
+                if isinstance(value := row.get(column), str):
+                    self.cut_ids[chunk.table, name].add(value, f"{self.file.path}, row {number}, field {column!r}")
+        if chunk.rows and "text" in mapping and _NOT_COLUMNS.isdisjoint(mapping):
+            with suppress(BadInput):  # of a row that the loop below names
+                keys = [f"{prefix}-{number}" for number in chunk.numbers]
+                batch.page.comments += _read_comments(chunk.rows, keys, mapping, prefix, "", self.notes)
+                return batch
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):
             row_key, place = f"{prefix}-{number}", f"{self.file.path}, row {number}"
-            for name, column in id_columns.items():
-                if isinstance(value := row.get(column), str):
-                    self.cut_ids[chunk.table, name].add(value, f"{place}, field {column!r}")
             try:
                 article, comments = _build_records(row, mapping, row_key, place, self.notes)
             except BadInput as why:
@@ -239,49 +246,51 @@ def _build_records(
     has_comments = "comments" in mapping
     thread_id = read_text(row, mapping, "thread_id", place)
     thread = thread_id or (row_key if has_comments else label)
-    articles, comments = [], []
+    articles, comments = list[Article](), list[Comment]()
     if "article_text" in mapping or "article_title" in mapping:
         names = ("article_title", "article_text", "category", "summary")
         title, text, category, summary = (read_text(row, mapping, name, place) for name in names)
         article = Article(thread_id=thread, title=title, text=text or "", category=category, summary=summary)
         if not thread_id and not has_comments:  # rows with the same article are one thread
             content = hashlib.blake2b(f"{article.title}\n{article.text}".encode(), digest_size=8).hexdigest()
-            article = replace(article, thread_id=(thread := f"{label}-{content}"))
+            article = article._replace(thread_id=(thread := f"{label}-{content}"))
         articles.append(article)
     if has_comments:
         column = mapping["comments"]
-        nested_mapping = {**mapping, "text": mapping.get("text", "text")}
-        for index, item in enumerate(list_value(row.get(column), f"{place}, field {column!r}"), 1):
-            nested = item if isinstance(item, dict) else {nested_mapping["text"]: item}
-            notes.unread.update(nested.keys() - nested_mapping.values())
+        nested_mapping = {"text": "text", **mapping}
+        nested_mapping.pop("thread_id", None)
+        items = list_value(row.get(column), f"{place}, field {column!r}")
+        rows = [item if isinstance(item, dict) else {nested_mapping["text"]: item} for item in items]
+        notes.unread.update(set().union(*rows) - {*mapping.values(), *nested_mapping.values()})
+        keys = [f"{row_key}.{index}" for index in range(1, len(rows) + 1)]
+        with suppress(BadInput):  # of an item that is named below
+            return articles, _read_comments(rows, keys, nested_mapping, thread, "", notes)
+        for index, (item, key) in enumerate(zip(rows, keys, strict=True), 1):
             item_place = f"{place}, item {index} of {column!r}"
-            comments.append(_build_comment(nested, nested_mapping, thread, f"{row_key}.{index}", item_place, notes))
+            comments += _read_comments([item], [key], nested_mapping, thread, item_place, notes)
     elif "text" in mapping:
-        comments.append(_build_comment(row, mapping, thread, row_key, place, notes))
+        comments += _read_comments([row], [row_key], mapping, thread, place, notes)
     return articles, comments
 
 
-def _build_comment(row: Row, mapping: columns.Columns, thread: str, row_key: str, place: str, notes: _Notes) -> Comment:
-    text = read_text(row, mapping, "text", place) or ""
-    comment = Comment(
-        thread_id=thread,
-        comment_id=row_key,
-        text=extract_text(text) if "<" in text and _MARKUP.search(text) else text,  # weibo-crawler leaves the HTML in
-        row_key=row_key,
-    )
-    if not mapping.keys() & _COMMENT_FIELDS:  # a file of texts, a million a file
-        comment.user = read_text(row, mapping, "user", place)
-        return comment
-    comment.comment_id = read_text(row, mapping, "comment_id", place) or row_key
-    root = read_text(row, mapping, "root_id", place)
-    root = None if root in (comment.comment_id, "0") else root
-    parent = read_text(row, mapping, "parent_id", place)
-    notes.own_answers += parent == comment.comment_id
-    comment.parent_id = root if parent in (comment.comment_id, "0", None) else parent
-    comment.root_id = root or comment.parent_id
-    comment.context = read_text(row, mapping, "context", place)
-    comment.like_count = count_value(row, mapping, "like_count", place)
-    comment.reply_count = count_value(row, mapping, "reply_count", place)
-    comment.created_at = time_value(row, mapping, "created_at", place, time_zone(mapping))
-    comment.user = read_text(row, mapping, "user", place)
-    return comment
+def _strip_markup(text: str) -> str:
+    return extract_text(text) if "<" in text and _MARKUP.search(text) else text  # weibo-crawler leaves the HTML in
+
+
+def _read_comments(
+    rows: Sequence[Row], keys: list[str], mapping: columns.Columns, thread: str, place: str, notes: _Notes
+) -> list[Comment]:
+    """The comments of rows, column by column; `thread` is that of rows without one, and `place` stands in messages."""
+    values = {name: read_column(rows, mapping, name, place) for name in Comment._fields}
+    values |= {"row_key": keys, "is_hot": [False] * len(keys)}
+    values["thread_id"] = [value or thread for value in values["thread_id"]]
+    values["comment_id"] = [value or key for value, key in zip(values["comment_id"], keys, strict=True)]
+    values["text"] = [_strip_markup(text or "") for text in values["text"]]
+    if "parent_id" in mapping or "root_id" in mapping:
+        for index, comment_id in enumerate(values["comment_id"]):
+            root, parent = values["root_id"][index], values["parent_id"][index]
+            root = None if root in (comment_id, "0") else root
+            notes.own_answers += parent == comment_id
+            parent = root if parent in (comment_id, "0", None) else parent
+            values["root_id"][index], values["parent_id"][index] = root or parent, parent
+    return list(map(Comment._make, zip(*values.values(), strict=True)))

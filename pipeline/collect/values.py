@@ -5,7 +5,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -26,6 +26,8 @@ _DECIMAL = re.compile(r"^-?[0-9]{1,18}\.[0-9]+$")
 _ABSENT = ("NA", "NaN", "nan", "None", "null")  # what programs write for none
 _WHOLE = re.compile(r"^(-?[0-9]{1,18})(\.0+)?$")
 IDS = frozenset({"comment_id", "thread_id", "parent_id", "root_id", "user"})
+_COUNTS = {"like_count", "reply_count"}
+_MOST = 10**18  # beyond what a count may be
 _ROUNDED = re.compile(r"^-?[0-9](?:\.[0-9]+)?[eE]\+[0-9]+$")  # what a spreadsheet makes of a long id
 _LONG_ID = re.compile(r"^[0-9]{16,40}$")
 _KEPT_DIGITS = 15  # of a number in Excel, which puts zeros for the others
@@ -40,8 +42,7 @@ def read_text(row: Row, mapping: Mapping[str, str], name: str, place: str) -> st
     if name not in mapping:
         return None
     value = row.get(mapping[name])
-    # nearly all values, a million a file
-    if value is None or (type(value) is str and (name not in IDS or (value.isdigit() and value.isascii()))):
+    if value is None or (type(value) is str and name not in IDS):
         return value or None
     location = f"{place}, field {mapping[name]!r}"
     if isinstance(value, Decimal) and value.is_finite():
@@ -181,6 +182,23 @@ def _parse_epoch(number: float) -> datetime:
     return moment
 
 
+def read_column(rows: Sequence[Row], mapping: Mapping[str, str], name: str, place: str) -> list[Any]:
+    """A field of each row, as of the functions above."""
+    if name not in mapping:
+        return [None] * len(rows)
+    if name == "created_at":
+        zone = ZoneInfo(mapping["timezone"]) if "timezone" in mapping else UTC
+        return [time_value(row, mapping, name, place, zone) for row in rows]
+    values = [row.get(mapping[name]) for row in rows]
+    kinds = {*map(type, values)} - {type(None)}
+    if name in _COUNTS:
+        is_plain = kinds <= {int} and all(value is None or 0 <= value < _MOST for value in values)
+        return values if is_plain else [count_value(row, mapping, name, place) for row in rows]
+    if kinds <= {str} and (name not in IDS or all(value.isdigit() and value.isascii() for value in values if value)):
+        return [value or None for value in values]
+    return [read_text(row, mapping, name, place) for row in rows]
+
+
 def list_value(value: Any, location: str) -> list[Any]:
     """A list of comments, which a table holds as JSON; an absent one is empty."""
     if isinstance(value, str):
@@ -193,8 +211,3 @@ def list_value(value: Any, location: str) -> list[Any]:
     if not isinstance(value, list):
         raise BadInput(f"{location}: expected a list of comments, found {type(value).__name__}")
     return value
-
-
-def time_zone(mapping: Mapping[str, str]) -> Any:
-    """The time zone that a mapping names, UTC without one."""
-    return ZoneInfo(mapping["timezone"]) if "timezone" in mapping else UTC

@@ -24,6 +24,7 @@ _ESCAPES = re.compile(  # of a JSON text: whole pairs and all others, and halves
     r"(?P<whole>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|\\[^u])"
     r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
+_SPACED_COLON = re.compile(r'"[ \t\r\n]+:')
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _BLOCK = 1 << 16  # characters
 _OBJECT_BYTES, _LIST_BYTES, _MOST_BYTES = 200, 64, 1 << 30  # of a JSON value in memory
@@ -251,6 +252,8 @@ def parse_json(text: str) -> Any:
     ValueError for broken JSON, a number of too many digits, a field that an object has twice, and lists and objects
     that are nested deeper than `MAX_DEPTH` or more than memory should hold.
     """
+    if (values := parse_flat(text)) is not None:
+        return values
     if _OBJECT_BYTES * text.count("{") + _LIST_BYTES * text.count("[") > _MOST_BYTES:
         raise ValueError("more lists and objects in one JSON value than fit in memory; write one object a line")
     if _HALF_PAIR.search(text):
@@ -264,6 +267,25 @@ def parse_json(text: str) -> Any:
     return value
 
 
+def parse_flat(text: str) -> dict[str, Any] | None:
+    """The JSON object, if it holds no other and no list, and its colons show that no field is there twice.
+
+    None means that the text needs a second look.
+    """
+    if text[:1] != "{" or text.count("{") > 1 or "\\u" in text or (brackets := text.count("[")) > MAX_DEPTH:
+        return None
+    try:
+        values, end = _SCAN(text, 0)
+    except (StopIteration, ValueError, RecursionError):
+        return None
+    if end != len(text) or (brackets and list in map(type, values.values())):
+        return None
+    # each field has a colon behind its name; others stand in values
+    count = len(values)
+    is_whole = text.count(":") == count or (text.count('":') == count and not _SPACED_COLON.search(text))
+    return values if is_whole else None
+
+
 def _refuse_repeats(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(fields)
     if len(values) < len(fields):  # Python would keep the last and lose the other
@@ -273,6 +295,7 @@ def _refuse_repeats(fields: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _OBJECTS = json.JSONDecoder(object_pairs_hook=_refuse_repeats)
+_SCAN = json.JSONDecoder().scan_once  # in C, without a call for each object
 
 
 def _refuse_depth(value: Any) -> None:

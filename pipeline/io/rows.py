@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.errors import BadInput
 from pipeline.io.formats import databases, parquet, separated, sheets
 from pipeline.io.formats.chunk import CHUNK, BadRow, Chunk, Row, Source, chunk_rows
-from pipeline.io.lines import LIMITS, UTF8, Limits, parse_object, read_json_items, read_lines
+from pipeline.io.lines import LIMITS, UTF8, Limits, parse_flat, parse_object, read_json_items, read_lines
 from pipeline.io.spreadsheets import restore_texts
 
 __all__ = ["CHUNK", "ENDINGS", "Chunk", "Source", "read_chunks", "read_source"]
@@ -50,23 +50,28 @@ def _chunked(read_rows: Callable[[Source], Iterator[Row | BadRow]]) -> Callable[
 
 def _read_text(source: Source) -> Iterator[Row]:
     for number, line in read_lines(source.path, source.encoding, source.limits):
-        yield Row(number, {"text": line.rstrip("\r\n")}, 2 * len(line))
+        yield (number, {"text": line.rstrip("\r\n")}, 2 * len(line))
 
 
 def _read_json_lines(source: Source) -> Iterator[Row | BadRow]:
-    lines = (numbered for numbered in read_lines(source.path, source.encoding, source.limits) if numbered[1].strip())
-    for number, (line_number, line) in enumerate(lines, 1):
-        try:
-            values = parse_object(line.rstrip("\r\n"), source.path, line_number)
-        except BadInput as why:
-            yield source.drop("broken_json", number, str(why))
-        else:
-            yield Row(number, values, 2 * len(line))
+    number = 0
+    for line_number, line in read_lines(source.path, source.encoding, source.limits):
+        if line.isspace():
+            continue
+        number += 1
+        text = line.rstrip("\r\n")
+        if (values := parse_flat(text)) is None:
+            try:
+                values = parse_object(text, source.path, line_number)
+            except BadInput as why:
+                yield source.drop("broken_json", number, str(why))
+                continue
+        yield number, values, 2 * len(line)
 
 
 def _read_json_list(source: Source) -> Iterator[Row]:
     for number, (values, length) in enumerate(read_json_items(source.path, source.encoding, source.limits), 1):
-        yield Row(number, values, 2 * length)
+        yield (number, values, 2 * length)
 
 
 _READERS: dict[str, Callable[[Source], Iterator[Chunk]]] = {

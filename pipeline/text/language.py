@@ -13,11 +13,20 @@ _NOT_WORDS = r"\[[\p{L}\p{N}_]{1,12}\]|https?://\S+"  # [doge], [URL] and addres
 
 def detect_language(column: str = "text") -> pl.Expr:
     """Language of a text column."""
-    words = pl.col(column).str.replace_all(_NOT_WORDS, " ")
-    han, latin = words.str.count_matches(r"\p{Han}"), words.str.count_matches(r"\p{Latin}")
-    kana = words.str.count_matches(r"[\p{Hiragana}\p{Katakana}]")
-    hangul = words.str.count_matches(r"\p{Hangul}")
-    return (
+    return pl.col(column).map_batches(_detect, return_dtype=pl.String, is_elementwise=True)
+
+
+def _detect(texts: pl.Series) -> pl.Series:
+    """The languages, from letters counted once: in one expression each mention of a count counts again."""
+    words = texts.str.replace_all(_NOT_WORDS, " ").to_frame("words")
+    letters = words.select(
+        han=pl.col("words").str.count_matches(r"\p{Han}"),
+        latin=pl.col("words").str.count_matches(r"\p{Latin}"),
+        kana=pl.col("words").str.count_matches(r"[\p{Hiragana}\p{Katakana}]"),
+        hangul=pl.col("words").str.count_matches(r"\p{Hangul}"),
+    )
+    han, latin, kana, hangul = map(pl.col, letters.columns)
+    lang = (
         pl.when(han + latin + kana + hangul < 2)
         .then(pl.lit("und"))
         .when(hangul > han + kana)
@@ -28,3 +37,4 @@ def detect_language(column: str = "text") -> pl.Expr:
         .then(pl.lit("zh"))
         .otherwise(pl.lit("en"))
     )
+    return letters.select(lang.alias(texts.name)).to_series()

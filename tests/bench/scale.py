@@ -1,8 +1,8 @@
-"""`make scale`: what a million comments cost by stage, and what that comes to at 10^6, 10^8 and 10^10.
+"""`make scale`: CPU seconds and peak memory of each stage at 10^5, 10^6 and 10^7 comments, and how they grow.
 
 Comments are generated with a seed; their lengths and copies are those of real ones (`texts.py`).
 Each stage runs in a process of its own, so that CPU seconds and peak memory are its own. A busy machine
-inflates CPU seconds less than wall time. Beside a named size: `python tests/bench/scale.py 10000 100000`.
+inflates CPU seconds less than wall time. Other sizes: `python tests/bench/scale.py 10000 100000`.
 """
 
 import json
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +27,9 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 from tests.bench.texts import generate_comments
 
 DAY, OTHER = "2026-11-19", "2026-11-18"
-SIZES = (10_000, 100_000)
-SCORED = 10_000  # comments beyond which scoring is not measured: it is linear, and slow without a GPU
+SIZES = (100_000, 1_000_000, 10_000_000)
 SLICES = 100  # commits by which the growth of the metadata is measured
-AIMS = (10**6, 10**8, 10**10)
-MOVED_BY = {
-    "import": "sources and days side by side (one task a source and day); BUCKET_ROWS bounds its memory",
-    "deduplicate": "part of import; BUCKET_ROWS",
-    "tokenize (jieba)": "rows_per_shard and workers; --chinese rjieba",
-    "tokenize (rjieba)": "rows_per_shard and workers",
-    "score": "GPU workers on the queue gpu; rows_per_shard; UNDERTONE_PRECISION=bfloat16",
-    "publish": "one writer a slice: more slices (sources, days), never more writers in one",
-    "compact": "target_megabytes, small_files, gigabytes of `maintain`",
-    "views": "filter by day; larger marts in Trino or Spark over the same tables",
-    "check": "footers=False of `maintain`",
-    "commits": "PostgreSQL as catalog; `maintain` merges manifests and expires snapshots",
-}
+LONGEST, WIDEST = 1.15, 1.25  # goals: time against linear and peak memory, from one size to the next
 
 
 def generate_rows(rows: int) -> Iterator[dict[str, Any]]:
@@ -62,19 +50,6 @@ def stage_import(rows: int) -> None:
 
     path = Path(os.environ["UNDERTONE_HOME"]) / "scale.jsonl"
     collect.import_files([path], "scale", DAY, key=b"scale")
-
-
-def stage_deduplicate(rows: int) -> None:
-    """Only the search for copies, which import does bucket by bucket."""
-    import polars as pl
-
-    from pipeline import warehouse
-    from pipeline.collect.dedupe import deduplicate
-
-    rows_of_day = warehouse.scan("comments", pl.col("day") == pl.lit(DAY).str.to_date()).collect()
-    deduplicate(
-        rows_of_day.with_row_index("row_key").with_columns(pl.col("row_key").cast(pl.String)).drop("duplicate_count")
-    )
 
 
 def stage_tokenize(rows: int, chinese: str = "jieba") -> None:
@@ -140,6 +115,44 @@ def stage_views(rows: int) -> None:
     warehouse.query("select * from most_implicit limit 20")
 
 
+def stage_health(rows: int) -> None:
+    """The page of health of the last fortnight."""
+    from pipeline.tasks.daily import health
+
+    health.write_page(DAY)
+
+
+def stage_browse_file(rows: int) -> None:
+    """The copy of comments and scores that `undertone browse` reads."""
+    from pipeline import warehouse
+
+    warehouse.make_corpus()
+
+
+def stage_browse(rows: int) -> None:
+    """What a page of `undertone browse` asks: rows, bins, a search, a thread, a comparison and the map."""
+    from pipeline import warehouse
+    from pipeline.report.browse.corpus import Corpus
+    from pipeline.report.browse.view import parse_view
+
+    corpus = Corpus(warehouse.make_corpus())
+    everything = parse_view("", corpus.columns)
+    for view in (everything, everything._replace(search="今天")):
+        corpus.list_rows(view)
+        corpus.count_bins(view, [*corpus.columns])
+    corpus.read_thread(0)
+    corpus.compare(everything, "implicitness", "implicitness")
+    corpus.place_points()
+
+
+def stage_maintain(rows: int) -> None:
+    """Upkeep of all tables: check, compact, expire, sweep."""
+    from pipeline.warehouse.upkeep import maintain
+
+    for name in maintain.list_written():
+        maintain.maintain(name)
+
+
 def stage_check(rows: int) -> None:
     """The check of every file and row count."""
     from pipeline.warehouse.upkeep import check, maintain
@@ -177,9 +190,11 @@ def stage_commits(rows: int) -> None:
 
 
 STAGES: dict[str, Callable[[int], None]] = {
-    "import": stage_import, "deduplicate": stage_deduplicate, "tokenize (jieba)": stage_tokenize,
+    "import": stage_import, "tokenize (jieba)": stage_tokenize,
     "tokenize (rjieba)": lambda rows: stage_tokenize(rows, "rjieba"), "score": stage_score, "views": stage_views,
-    "publish": stage_publish, "compact": stage_compact, "check": stage_check, "commits": stage_commits,
+    "health": stage_health, "browse, its file": stage_browse_file, "browse, its queries": stage_browse,
+    "maintain": stage_maintain, "check": stage_check, "publish": stage_publish, "compact": stage_compact,
+    "commits": stage_commits,
 }  # fmt: skip
 
 
@@ -200,18 +215,18 @@ def child(stage: str, rows: int) -> None:
     print("DONE", json.dumps({"cpu": time.process_time() - start, "wall": time.monotonic() - wall, "peak": peak}))
 
 
-def measured(stage: str, rows: int) -> dict[str, Any]:
+def measure(stage: str, rows: int) -> dict[str, Any]:
     """A stage in a process of its own."""
     words = [sys.executable, __file__, "--stage", stage, str(rows)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{stage} of {rows} failed:\n{done.stderr[-3_000:]}")
-    results = {line.split(" ", 1)[0]: json.loads(line.split(" ", 1)[1]) for line in done.stdout.splitlines()
+    process = subprocess.run(words, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise SystemExit(f"{stage} of {rows} failed:\n{process.stderr[-3_000:]}")
+    results = {line.split(" ", 1)[0]: json.loads(line.split(" ", 1)[1]) for line in process.stdout.splitlines()
              if line.startswith(("DONE ", "GROWTH "))}  # fmt: skip
     return {**results["DONE"], "growth": results.get("GROWTH")}
 
 
-def sizes() -> dict[str, tuple[int, float]]:
+def measure_tables() -> dict[str, tuple[int, float]]:
     """Rows and bytes a row of each table."""
     from pipeline.warehouse.upkeep import check, maintain
 
@@ -219,54 +234,43 @@ def sizes() -> dict[str, tuple[int, float]]:
     return {name: (state.rows, state.bytes / state.rows) for name, state in states.items() if state.rows}
 
 
-def print_tables(numbers: dict[int, dict[str, dict[str, Any]]]) -> None:
-    """The tables of the page."""
-    small, large = min(numbers), max(numbers)
-    print(f"\n| stage | CPU s a million, from {small:,} | from {large:,} | peak MB | core-hours at 10^6 | 10^8 | 10^10 "
-          "| what moves it |\n| --- | --: | --: | --: | --: | --: | --: | --- |")  # fmt: skip
+def print_growth(results: dict[int, dict[str, dict[str, Any]]]) -> None:
+    """The table of the page: growth from each size to the next, marked where it misses a goal."""
+    columns = " | ".join(f"CPU s, {rows:,} | peak MB" for rows in results)
+    print(f"\n| stage | {columns} | time against linear | peak against the size before |")
+    print("| --- |" + " --: |" * (2 * len(results) + 2))
     for stage in STAGES:
-        if stage == "commits":
-            continue
-        costs = {rows: stages[stage]["cpu"] / rows * 1e6 for rows, stages in numbers.items() if stage in stages}
-        best = costs[max(costs)]
-        hours = " | ".join(f"{best * aim / 1e6 / 3600:,.2f}" if aim < 10**8 else f"{best * aim / 1e6 / 3600:,.0f}"
-                           for aim in AIMS)  # fmt: skip
-        peaks = " / ".join(f"{stages[stage]['peak']:,.0f}" for _, stages in sorted(numbers.items()) if stage in stages)
-        least = f"{costs[large]:,.0f}" if large in costs else "not run"
-        print(f"| {stage} | {costs[small]:,.0f} | {least} | {peaks} | {hours} | {MOVED_BY[stage]} |")
+        cells = [(rows, stages[stage]) for rows, stages in results.items() if stage in stages]
+        pairs = [*pairwise(cells)]
+        times = [after["cpu"] * rows / before["cpu"] / more for (rows, before), (more, after) in pairs]
+        peaks = [after["peak"] / before["peak"] for (_, before), (_, after) in pairs]
+        measured_cells = " | ".join(f"{cell['cpu']:,.1f} | {cell['peak']:,.0f}" for _, cell in cells)
+        ratios = [", ".join(f"{ratio:.2f}{' (!)' * (ratio > goal)}" for ratio in growth)
+                  for growth, goal in ((times, LONGEST), (peaks, WIDEST))]  # fmt: skip
+        print(f"| {stage} | {measured_cells} | {' | '.join(ratios)} |")
 
 
-def main(given: list[str]) -> None:
-    """Measure all stages at all sizes and tell what follows."""
-    numbers: dict[int, dict[str, dict[str, Any]]] = {}
+def main(sizes: list[int]) -> None:
+    """Measure all stages at all sizes."""
+    results: dict[int, dict[str, dict[str, Any]]] = {}
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; one core is used", flush=True)
-    for rows in [int(word) for word in given] or SIZES:
+    for rows in sizes or SIZES:
         with tempfile.TemporaryDirectory(prefix="undertone-scale-") as home:
             os.environ["UNDERTONE_HOME"] = home
             with (Path(home) / "scale.jsonl").open("w", encoding="utf-8") as file:
                 for row in generate_rows(rows):
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            numbers[rows] = {}
+            results[rows] = {}
             for stage in STAGES:
-                if (stage == "score" and rows > SCORED) or (stage == "commits" and len(numbers) > 1):
+                if stage == "commits" and len(results) > 1:
                     continue
-                if stage == "commits":
-                    at_rest = sizes()
-                result = numbers[rows][stage] = measured(stage, rows)
+                result = results[rows][stage] = measure(stage, rows)
                 spent = f"{result['cpu']:8.2f} cpu-s {result['wall']:8.2f} s {result['peak']:6,.0f} MB"
-                print(f"{rows:>9,} {stage:20} {spent}", flush=True)
-                if result["growth"]:
-                    print(f"{'':9} metadata: {result['growth']}")
-            if rows == max(numbers):
-                at_rest = sizes() if len(numbers) > 1 else at_rest
-    print_tables(numbers)
-    print("\n| table | rows | bytes a row | at 10^6 | 10^8 | 10^10 comments |\n| --- | --: | --: | --: | --: | --: |")
-    comments = at_rest["comments"][0]
-    for name, (rows, size) in at_rest.items():
-        share = rows / comments
-        scaled = " | ".join(f"{size * share * aim / 1e9:,.2f} GB" for aim in AIMS)
-        print(f"| {name} | {rows:,} | {size:.0f} | {scaled} |")
+                print(f"{rows:>10,} {stage:20} {spent} {result['growth'] or ''}", flush=True)
+            for name, (count, size) in measure_tables().items():
+                print(f"{rows:>10,} {name:20} {count:,} rows of {size:.0f} bytes", flush=True)
+    print_growth(results)
 
 
 if __name__ == "__main__":
-    child(sys.argv[2], int(sys.argv[3])) if sys.argv[1:2] == ["--stage"] else main(sys.argv[1:])
+    child(sys.argv[2], int(sys.argv[3])) if sys.argv[1:2] == ["--stage"] else main([*map(int, sys.argv[1:])])

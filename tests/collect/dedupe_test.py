@@ -2,7 +2,9 @@
 
 import weakref
 from typing import Any
+from unittest.mock import patch
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -173,6 +175,18 @@ def test_every_row_is_kept_or_dropped_once(rows: list[dict[str, Any]]) -> None:
     assert again["row_key"].to_list() == [key for key in keys if key not in more["row_key"].to_list()]
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text("abc ", min_size=8, max_size=16), max_size=40), st.sampled_from([0.3, 0.8]))
+def test_texts_with_letters_of_their_own_are_not_compared(lines: list[str], threshold: float) -> None:
+    """The result is the same as if all texts were compared, hashed in one block or in many."""
+    comments = texts(*lines)
+    with patch.object(dedupe, "_may_resemble", _compare_all):
+        expected = outcome(comments, threshold=threshold)
+    assert outcome(comments, threshold=threshold) == expected
+    with patch.object(dedupe, "_BLOCK", 20):
+        assert outcome(comments, threshold=threshold) == expected
+
+
 def test_trigrams_of_one_text_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trigrams of all texts are never in memory together, so that one long thread fits the limit of an import."""
     living: weakref.WeakSet[_Grams] = weakref.WeakSet()
@@ -186,8 +200,13 @@ def test_trigrams_of_one_text_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None
         return grams
 
     monkeypatch.setattr(dedupe, "_trigrams", track)
+    monkeypatch.setattr(dedupe, "_may_resemble", _compare_all)
     assert len(outcome(texts(*(f"{i:08} {chr(0x4E00 + i) * 8}" for i in range(2_000))))[0]) == 2_000
     assert max(counts) < 1_000
+
+
+def _compare_all(rows: pl.DataFrame, _: float) -> np.ndarray:
+    return np.ones(rows.height, dtype=bool)
 
 
 class _Grams(list[str]):

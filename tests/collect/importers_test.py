@@ -2,16 +2,19 @@
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import polars as pl
 import pytest
 import xlsxwriter
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pipeline import left_out
+from pipeline.collect import importers
 from pipeline.collect.importers import Batch, read
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import Article, Comment
@@ -45,7 +48,7 @@ def test_mediacrawler_weibo(tmp_path: Path) -> None:
     own: Any = {"thread_id": "5100000000000001", "comment_id": "5100000000000010", "row_key": "a.csv-2"}
     root_comment = Comment(**own, text="蛋挞瘦了", like_count=7, reply_count=1, created_at=AT, user="00ff")
     ids = {"comment_id": "5100000000000011", "parent_id": "5100000000000010", "root_id": "5100000000000010"}
-    answer = replace(root_comment, **ids, text="是盒子胖了", like_count=None, reply_count=0, row_key="a.csv-3")
+    answer = root_comment._replace(**ids, text="是盒子胖了", like_count=None, reply_count=0, row_key="a.csv-3")
     assert batch.page.comments == [root_comment, answer]
 
 
@@ -89,6 +92,31 @@ def test_an_answer_to_no_comment_answers_its_root(tmp_path: Path) -> None:
     for comment in one(write_rows(tmp_path / "a.jsonl", row, {**row, "parent_id": "c2"})).page.comments:
         assert (comment.parent_id, comment.root_id) == ("c1", "c1")
     assert left_out.list_lines() == ["a.jsonl: comments that name themselves as parent_id, which is not read: 1"]
+
+
+TEXTS = st.sampled_from(["好", "", None, 5, "<p>a</p>", ["a"]])
+IDS = st.sampled_from([None, "", "0", "1", "1.0", "a b", "NA", 7, True, "1e+20"])
+FIELDS = dict.fromkeys(("comment_id", "thread_id", "parent_id", "root_id", "user"), IDS)
+FIELDS["context"] = st.sampled_from([None, "", "上", 1.5])
+FIELDS["like_count"] = st.sampled_from([None, "", 3, "4", 2.0, -1, 10**18, True])
+FIELDS["created_at"] = st.sampled_from([None, "0", 1700000000, "2026-11-19 12:30:00", "yesterday"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.fixed_dictionaries({"text": TEXTS}, optional=FIELDS), min_size=1, max_size=3))
+def test_columns_read_as_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]) -> None:
+    """A chunk that is read column by column gives the comments, and one with a fault the messages, of its rows."""
+    path = write_rows(tmp_path_factory.mktemp("a") / "a.jsonl", *rows)
+
+    def read_all() -> tuple[list[Batch], list[str], list[str]]:
+        left_out.clear()
+        notes = importers.LeftOut()
+        batches = [*read(path, None, {}, KEY, skip_bad_rows=True, left_out=notes)]
+        return batches, notes.bad_rows, left_out.list_lines()
+
+    with patch.object(importers, "_NOT_COLUMNS", {"text"}):
+        expected = read_all()
+    assert read_all() == expected
 
 
 def test_the_article_commenting_archive(tmp_path: Path) -> None:

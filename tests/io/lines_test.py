@@ -4,12 +4,14 @@ import json
 import re
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
+from pipeline.io import lines
 from pipeline.io.lines import parse_object, read_json_lines, read_lines
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -22,6 +24,21 @@ def test_objects_come_back_under_their_lines(objects: list[dict[str, object]], e
         path = Path(folder) / "a.jsonl"
         path.write_bytes("".join(json.dumps(o, ensure_ascii=False) + end for o in objects).encode())
         assert list(read_json_lines(path)) == list(enumerate(objects, 1))
+
+
+VALUES = ["1", '"x"', '"\\": y"', '"[笑]"', "[]", '["a"]', "{}", '"\\ud83d"', "NaN", '"a:b"', "9" * 5_000]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", 'a":', "b"]), st.sampled_from([": ", " :"]), st.sampled_from(VALUES))),
+    st.sampled_from(["", " ", "{", "}"]),
+)
+def test_a_flat_object_reads_as_any(fields: list[tuple[str, str, str]], end: str) -> None:
+    """A line of plain values is read as by the decoder that looks at each field, or it is left to that decoder."""
+    text = "{" + ", ".join(f"{json.dumps(name)}{colon}{value}" for name, colon, value in fields) + "}" + end
+    values = lines.parse_flat(text)
+    with patch.object(lines, "parse_flat", return_value=None):
+        assert values is None or repr(parse_object(text, Path("a"))) == repr(values)
 
 
 def test_empty_lines_count_and_are_passed_over(tmp_path: Path) -> None:

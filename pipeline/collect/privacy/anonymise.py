@@ -20,13 +20,20 @@ def hash_user(source: str, user: str | None, key: bytes | None) -> str | None:
     """HMAC-SHA256 of a user id under the installation's key, cut to 128 bits; None without id or key."""
     if not user or not key:
         return None
-    return hmac.digest(key, f"undertone:v1:{source}:{user}".encode(), "sha256").hex()[:32]
+    state = _start_hmac(key, source).copy()
+    state.update(user.encode())
+    return state.hexdigest()[:32]
+
+
+@lru_cache(maxsize=64)
+def _start_hmac(key: bytes, source: str) -> hmac.HMAC:
+    return hmac.new(key, f"undertone:v1:{source}:".encode(), "sha256")
 
 
 def hash_users(users: pl.Series, source: str, key: bytes | None) -> pl.Series:
     """Hash a column of user ids."""
-    hashed = {user: hash_user(source, user, key) for user in users.drop_nulls().unique()}
-    return users.replace_strict(hashed, default=None, return_dtype=pl.String)
+    hashes = {user: hash_user(source, user, key) for user in set(users)}
+    return pl.Series(users.name, [hashes[user] for user in users], dtype=pl.String)
 
 
 _IN_IDS = {"EMAIL", "ID", "PHONE", "CARD", "IBAN", "IP", "MENTION"}  # an address is no person's, and `qq_12` a source's
@@ -71,12 +78,12 @@ def _digest(source: str, value: str, key: bytes | None) -> str:
 
 def scrub_ids(ids: pl.Series, source: str, key: bytes | None) -> pl.Series:
     """`scrub_id` for a column; in keys of rows without an id, `a.csv-1000000`, it looks at the file alone."""
-    files = ids.str.extract(_ROW_KEY, 1)
-    plain = [file for file in files.unique().drop_nulls() if scrub_id(file, source, key) == file]
-    is_suspect = ids.str.contains(_PERSONAL_ID) & ~files.is_in(plain).fill_null(value=False)
-    rows = is_suspect.fill_null(value=False).arg_true()
+    rows = ids.str.contains(_PERSONAL_ID).fill_null(value=False).arg_true()
     if not len(rows):
         return ids
+    files = ids.gather(rows).str.extract(_ROW_KEY, 1)
+    plain = [file for file in files.unique().drop_nulls() if scrub_id(file, source, key) == file]
+    rows = rows.filter(~files.is_in(plain).fill_null(value=False))
     return ids.clone().scatter(rows, [scrub_id(value, source, key) for value in ids.gather(rows)])
 
 

@@ -28,12 +28,8 @@ _LISTED = 20  # names in a message
 _MESSAGES = 10  # about bad rows, of a file
 
 
-class Row(NamedTuple):
-    """A row, its number as a person would count it, and its bytes."""
-
-    number: int
-    values: dict[str, Any]
-    byte_count: int
+Row = tuple[int, dict[str, Any], int]
+"""The number of a row as a person would count it, its values, and their bytes: a plain tuple, a million a file."""
 
 
 class BadRow(NamedTuple):
@@ -109,29 +105,31 @@ def chunk_rows(
     source: Source, table: str, rows: Iterable[Row | BadRow], columns: Sequence[str] = ()
 ) -> Iterator[Chunk]:
     """Rows in chunks, cut by their count and by their bytes."""
-    batch: list[Row] = []
+    batch: list[dict[str, Any]] = []
+    numbers: list[int] = []
     bad_rows: list[BadRow] = []
     names: set[str] = set()
     byte_count = 0
 
     def chunk() -> Chunk:
-        first = batch[0].number if batch else bad_rows[0].number
-        return Chunk(table, first, [row.values for row in batch], [row.number for row in batch], bad_rows, columns)
+        return Chunk(table, numbers[0] if numbers else bad_rows[0].number, batch, numbers, bad_rows, columns)
 
     for row in rows:
         if isinstance(row, BadRow):
             bad_rows.append(row)
         else:
-            batch.append(row)
-            byte_count += row.byte_count + _CELL_BYTES * len(row.values)
-            if not names.issuperset(row.values):
-                names.update(row.values)
+            number, values, value_bytes = row
+            batch.append(values)
+            numbers.append(number)
+            byte_count += value_bytes + _CELL_BYTES * len(values)
+            if not names.issuperset(values):
+                names.update(values)
                 if len(names) > WIDEST:
                     raise BadInput(f"{source.path}: more than {WIDEST:,} columns; is a name of a field data?")
         # as a frame, each row has a cell for each name
         if len(batch) + len(bad_rows) >= source.size or byte_count + 16 * len(names) * len(batch) > CHUNK_BYTES:
             yield chunk()
-            batch, bad_rows, names, byte_count = [], [], set(), 0
+            batch, numbers, bad_rows, names, byte_count = [], [], [], set(), 0
     if batch or bad_rows:
         yield chunk()
 

@@ -57,7 +57,7 @@ def _query_rows(source: Source, connection: sqlite3.Connection, table: str, name
     for number, values in enumerate(cursor, 1):
         byte_count = sum(len(value) for value in values if isinstance(value, str | bytes))
         source.count_unpacked(byte_count + _ROW_BYTES)
-        yield Row(number, dict(zip(names, values, strict=True)), byte_count)
+        yield (number, dict(zip(names, values, strict=True)), byte_count)
 
 
 @contextmanager

@@ -71,7 +71,7 @@ def _rows(source: Source, file: "pq.ParquetFile", names: list[str], row_count: i
             if unnamed := find_unnamed_value(source, header, list(values.values())):
                 raise BadInput(f"{source.path}, row {number}: {unnamed}")
             values.pop("", None)
-            yield Row(number, values, byte_count)
+            yield (number, values, byte_count)
 
 
 def _to_microseconds(column: "pa.Array") -> "pa.Array":

@@ -83,7 +83,7 @@ class _Table:
             else:
                 values = dict(zip(self.header, fields, strict=True))
                 values.pop("", None)
-                yield Row(number, values, sum(map(len, fields)))
+                yield (number, values, sum(map(len, fields)))
             number += 1
 
     def _fault(self, reason: str, line: int, character: int, message: str, line_count: int = 1) -> _Fault:

@@ -53,7 +53,7 @@ def _rows(source: Source, rows: Iterator[tuple[int, Cells]], header: list[str], 
             yield source.drop("unnamed_column", number, f"{place}, row {number}: {unnamed}")
         else:
             by_name = {name: value for name, value in zip(header, values, strict=True) if name}
-            yield Row(number, by_name, 2 * sum(map(len, cells.values())))
+            yield (number, by_name, 2 * sum(map(len, cells.values())))
 
 
 def _cells(source: Source, workbook: Workbook, part: str, place: str) -> Iterator[tuple[int, Cells]]:

@@ -1,6 +1,5 @@
 """Bilibili: saved pages to exact records. Shapes are the site's, words are ours."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,7 +39,7 @@ def test_a_page_becomes_exact_records() -> None:
     own |= {"created_at": datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC), "is_hot": True}
     root = Comment(**own, text="这收音机比我会唱[脱单doge]", like_count=888, reply_count=1)
     ids = {"parent_id": root.comment_id, "root_id": root.comment_id, "comment_id": "250000000002", "is_hot": False}
-    reply = replace(root, **ids, row_key="250000000002", text="天线：谢谢夸奖", like_count=20, reply_count=0)
+    reply = root._replace(**ids, row_key="250000000002", text="天线：谢谢夸奖", like_count=20, reply_count=0)
     assert bilibili.parse(body, URL).comments == [root, reply]
 
 

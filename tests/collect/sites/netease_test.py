@@ -1,6 +1,5 @@
 """NetEase Cloud Music: saved pages to exact records. Shapes are the site's, words are ours."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,7 +33,7 @@ def test_a_page_becomes_exact_records() -> None:
     created_at = datetime(2023, 11, 14, 22, 13, 20, 288000, tzinfo=UTC)
     root = Comment(**own, text=PARENT, like_count=112, created_at=created_at)
     ids = {"comment_id": "5600000002", "row_key": "5600000002", "parent_id": "5600000001", "root_id": "5600000001"}
-    child = replace(root, **ids, text="雨说它搬家了[大哭]", context=PARENT)
+    child = root._replace(**ids, text="雨说它搬家了[大哭]", context=PARENT)
     assert netease.parse(page(item(), reply), URL).comments == [root, child]
 
 

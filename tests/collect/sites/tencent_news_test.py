@@ -1,6 +1,5 @@
 """Tencent News: saved pages of both generations to exact records. Shapes are the site's, words are ours."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,7 +45,7 @@ def test_generation_1_becomes_exact_records() -> None:
     created_at = datetime(2017, 7, 14, 2, 40, tzinfo=UTC)
     root = Comment(**own, text="红砖&粉笔都没说话\n门开着", like_count=57, reply_count=1, created_at=created_at)
     ids = {"comment_id": "6290000000000000009", "row_key": "6290000000000000009", "parent_id": ROOT, "root_id": ROOT}
-    child = replace(root, **ids, text="说得好", like_count=2, reply_count=0)
+    child = root._replace(**ids, text="说得好", like_count=2, reply_count=0)
     assert tencent_news.parse(page(item(), repCommList={ROOT: [reply]}), URL).comments == [root, child]
 
 
@@ -64,8 +63,8 @@ def test_generation_2_becomes_exact_records() -> None:
     root = Comment(**own, text="坐等砖的续集", like_count=3, created_at=created_at, user="surrogate-b")
     ids = {"comment_id": "7000000000000000002", "parent_id": root.comment_id, "root_id": root.comment_id}
     created_at = datetime(2023, 11, 14, 22, 14, 20, tzinfo=UTC)
-    child = replace(
-        root, **ids, row_key="7000000000000000002", text="砖：演完了", like_count=None, created_at=created_at
+    child = root._replace(
+        **ids, row_key="7000000000000000002", text="砖：演完了", like_count=None, created_at=created_at
     )
     assert tencent_news.parse(second([new(), reply]), SECOND).comments == [root, child]
 

@@ -1,7 +1,6 @@
 """Weibo: saved pages to exact records. Shapes are the site's, words are ours."""
 
 from copy import deepcopy
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -41,7 +40,7 @@ def test_a_hot_list_becomes_exact_records() -> None:
     ids = {"comment_id": "5100000000000011", "parent_id": root.comment_id, "root_id": root.comment_id, "is_hot": False}
     more = {"created_at": datetime(2025, 11, 6, 2, 41, 2, tzinfo=UTC), "user": "surrogate-b"}
     texts = {"text": "乐观了&保守了", "row_key": "5100000000000011"}
-    child = replace(root, **ids, **more, **texts, like_count=5, reply_count=None)
+    child = root._replace(**ids, **more, **texts, like_count=5, reply_count=None)
     found = weibo.parse(page(item(comments=[reply])), HOT)
     assert found.comments == [root, child]
     assert (found.articles, found.skipped) == ([], [])
