@@ -2,7 +2,7 @@
 # The last step of both builds, run inside them: Undertone, WordNet and byte code go in, build tools go out.
 set -eu
 root=${1:-/opt/undertone} wheels=${2:-/wheels} packages=${3:-/packages}
-"$root/bin/pip" install --no-deps --no-index "$wheels"/undertone-*.whl
+"$root/bin/pip" install --no-deps --no-index "$wheels"/undertone_text-*.whl
 "$root/bin/python" - "$root/nltk_data" "$packages"/*.deb <<'PYTHON'
 import sys
 from pathlib import Path

@@ -29,6 +29,6 @@ def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return version("undertone")
+        return version("undertone-text")
     except PackageNotFoundError:  # run from a checkout that was never installed
         return "0+unknown"

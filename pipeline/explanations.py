@@ -70,7 +70,7 @@ def explain(error: BaseException) -> Failure | None:
         name = ascii(error.object[max(0, error.start - 40) : error.end + 40])
         return Failure(BadInput.exit_code, f"{name}: this name is not UTF-8; rename the file or folder")
     if isinstance(error, ImportError) and (extra := _EXTRAS.get((error.name or "").partition(".")[0])):
-        return Failure(Missing.exit_code, f"{error.name} is not installed: pip install 'undertone[{extra}]'")
+        return Failure(Missing.exit_code, f"{error.name} is not installed: pip install 'undertone-text[{extra}]'")
     if isinstance(error, RecursionError):
         return Failure(BadInput.exit_code, "the input is nested too deeply; flatten it")
     return _explain_system(error) or _explain_database(error) or _explain_library(error)

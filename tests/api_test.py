@@ -81,7 +81,7 @@ def test_what_needs_an_extra_names_it(tmp_path: Path) -> None:
         code += f"try: print(pipeline.{call})\nexcept Exception as error: print(type(error).__name__, error)\n"
     command = [sys.executable, "-c", code]
     process = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
-    message = "Missing torch is not installed: pip install 'undertone[train]'"
+    message = "Missing torch is not installed: pip install 'undertone-text[train]'"
     assert process.stdout.splitlines() == [message] * len(needy) + ["[['我们']]"]
 
 

@@ -295,7 +295,8 @@ def _refuse_repeats(fields: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _OBJECTS = json.JSONDecoder(object_pairs_hook=_refuse_repeats)
-_SCAN = json.JSONDecoder().scan_once  # in C, without a call for each object
+_DECODER: Any = json.JSONDecoder()
+_SCAN = _DECODER.scan_once  # in C, without a call for each object
 
 
 def _refuse_depth(value: Any) -> None:

@@ -179,7 +179,7 @@ def _open_module(folder: Path, precision: str, device: str, normalize: Normalize
 def is_bfloat16_fast() -> bool:
     """Return whether the GPU, or without one the CPU, multiplies bfloat16 faster than float32."""
     if torch.cuda.is_available():
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     capabilities = torch.cpu.get_capabilities()
     return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
 

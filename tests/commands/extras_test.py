@@ -79,7 +79,7 @@ def test_what_needs_an_extra_names_it(python: Path, tmp_path: Path, words: str, 
     done = run(words.split(), python=python)
     package, extra = needed.split()
     assert done.returncode == 4
-    line = rf"undertone: {package} is not installed( next to \S+)?: pip install 'undertone\[{extra}\]'"
+    line = rf"undertone: {package} is not installed( next to \S+)?: pip install 'undertone-text\[{extra}\]'"
     assert re.fullmatch(line, done.stderr.splitlines()[-1])
 
 
@@ -105,4 +105,4 @@ def test_each_extra_resolves(clean: Path, extra: str) -> None:
     """Each extra can be installed with the versions of constraints.txt."""
     (wheel,) = clean.glob("*.whl")
     words = ("pip", "install", "--dry-run", "--python", clean / "venv", "-c", "constraints.txt")
-    assert "Would install" in _run_uv(*words, f"undertone[{extra}] @ {wheel.as_uri()}")
+    assert "Would install" in _run_uv(*words, f"undertone-text[{extra}] @ {wheel.as_uri()}")

@@ -102,7 +102,7 @@ def test_disagreement_is_counted_and_ten_are_shown(monkeypatch: pytest.MonkeyPat
 def test_what_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """An absent package and absent models are Missing, with the way to get them; an unknown name is BadInput."""
     monkeypatch.setitem(__import__("sys").modules, "rjieba", None)
-    with pytest.raises(Missing, match=r"pip install 'undertone\[fast\]'"):
+    with pytest.raises(Missing, match=r"pip install 'undertone-text\[fast\]'"):
         segment._load_rjieba()
     with pytest.raises(BadInput, match="no tokenizer 'moses'; there are jieba, rjieba, nltk, stanza"):
         load_tokenizer("moses")

@@ -29,13 +29,13 @@ class Finding(NamedTuple):
 
 Result = tuple[bool, str, str]  # whether the thing is there, a detail, a remedy
 
-_TRAIN = "pip install 'undertone[train]'"
+_TRAIN = "pip install 'undertone-text[train]'"
 _PACKAGES = {
-    "apache-airflow": "pip install 'undertone[airflow]'",
+    "apache-airflow": "pip install 'undertone-text[airflow]'",
     **dict.fromkeys(("torch", "sentence-transformers", "stanza"), _TRAIN),
     **dict.fromkeys(("nltk", "jieba"), "make setup"),
-    "rjieba": "optional, a faster jieba: pip install 'undertone[fast]'",
-    "celery": "optional, for several workers: pip install 'undertone[distributed]'",
+    "rjieba": "optional, a faster jieba: pip install 'undertone-text[fast]'",
+    "celery": "optional, for several workers: pip install 'undertone-text[distributed]'",
 }
 _NEEDED = {"Python", "sentence encoder", "tables", "selftest", *_PACKAGES} - {"rjieba", "celery"}
 

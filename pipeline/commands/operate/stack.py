@@ -155,7 +155,7 @@ def start() -> State:
 def _find_airflow(env: dict[str, str]) -> str:
     path = Path(env["PATH"].split(os.pathsep)[0]) / "airflow"
     if not path.is_file():
-        raise Missing(f"airflow is not installed next to {sys.executable}: pip install 'undertone[airflow]'")
+        raise Missing(f"airflow is not installed next to {sys.executable}: pip install 'undertone-text[airflow]'")
     return str(path)
 
 

@@ -1,7 +1,7 @@
 """The cost of dropping a span: NDD, and its rivals in the same search (NDD-18 to 20, 31, 32)."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -58,16 +58,17 @@ def ndd(
         asks, weight = asks[is_asked], weight[is_asked]
         (span, step), terms = asks[:, :2].T, np.zeros(len(asks))
         distinct, index = np.unique(asks[:, 2:4], axis=0, return_inverse=True)
-        first = collect_distributions(model, texts, distinct) if len(asks) else None
+        first: Any = collect_distributions(model, texts, distinct) if len(asks) else None
         sentence = np.repeat(np.arange(len(spans)), [*map(len, spans)])
         positions = np.concatenate(spans) + sentence[:, None] * max(map(len, sentences))
-        costs, next_step = np.zeros(len(sentence)), np.zeros(len(sentence), np.int64)
+        costs: Floats = np.zeros(len(sentence))
+        next_step = np.zeros(len(sentence), np.int64)
         is_open, is_next = np.ones((2, len(sentence)), bool)
         while is_next.any():
             asked = np.flatnonzero(is_next[span] & (step == next_step[span]))
             values = compare(model, texts, first, index[asked], asks[asked, 4:], divergence)
             terms[asked], next_step = weight[asked] * values, next_step + is_next
-            costs = np.bincount(span, terms, len(sentence))
+            costs = np.asarray(np.bincount(span, terms, len(sentence)), np.float64)
             is_next = np.bincount(span, step >= next_step[span], len(sentence)) > 0
             if limits:
                 least = np.full(len(spans), np.inf)

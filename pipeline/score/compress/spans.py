@@ -62,7 +62,7 @@ def find_undecided(spans: IndexArray, costs: Floats, is_final: Mask, is_open: Ma
         is_taken = np.isin(word, word[(is_least & is_final)[span]])
         is_beaten = is_open & ~is_least & (np.bincount(span, is_taken, len(spans)) > 0)
         if not is_beaten.any():
-            return is_least & ~is_final
+            return np.asarray(is_least & ~is_final)
         is_open &= ~is_beaten
 
 
