@@ -170,6 +170,8 @@ def make_corpus() -> Path:
     It is one DuckDB file of comments, scores and articles below the home, without user ids. Texts are not compressed in
     it, so that a search for erased texts finds them; an erasure removes all scratch files. Older ones are removed.
     """
+    import duckdb
+
     hashes = [hash_file(path) for path in (_CORPUS, *sorted(settings.references().glob("*/*.json")))]
     state = (hashes, [catalog.get_snapshot_id(name) for name in _OF_CORPUS])
     folder = make_folder(settings.scratch("browse"))
@@ -190,6 +192,11 @@ def make_corpus() -> Path:
         for old in folder.glob("[!.]*"):
             old.unlink(missing_ok=True)
         draft.rename(path)
+    except duckdb.OutOfMemoryException as error:
+        raise BadInput(
+            f"the comments do not fit in the {MEMORY} that `undertone browse` may use; ask with `undertone query`, or "
+            "import fewer into another UNDERTONE_HOME"
+        ) from error
     finally:
         for rest in folder.glob(f"{draft.name}*"):
             rest.unlink(missing_ok=True)

@@ -241,6 +241,8 @@ def print_growth(results: dict[int, dict[str, dict[str, Any]]]) -> None:
     print("| --- |" + " --: |" * (2 * len(results) + 2))
     for stage in STAGES:
         cells = [(rows, stages[stage]) for rows, stages in results.items() if stage in stages]
+        if len(cells) < len(results):
+            continue  # commits
         pairs = [*pairwise(cells)]
         times = [after["cpu"] * rows / before["cpu"] / more for (rows, before), (more, after) in pairs]
         peaks = [after["peak"] / before["peak"] for (_, before), (_, after) in pairs]

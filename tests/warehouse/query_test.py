@@ -1,9 +1,12 @@
 """Queries over tables and views."""
 
 import re
+import sys
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import MagicMock
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -253,3 +256,14 @@ def test_a_check_gives_at_most_so_many_rows(two: None) -> None:
     assert [set(row) for row in rows] == [{"source", "day", "comment_id", "metric"}] * 5
     with pytest.raises(BadInput, match=r"no check '\.\./views/30_holes'; there are cloze_items_have_targets, comments"):
         warehouse.run_check("../views/30_holes")
+
+
+def test_a_corpus_beyond_memory_is_named(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """More comments than `browse` may hold end with what to do; the draft is removed."""
+    warehouse.create()
+    con = MagicMock()
+    con.execute.side_effect = duckdb.OutOfMemoryException("could not allocate block")
+    monkeypatch.setattr(sys.modules["pipeline.warehouse.query"], "connect", lambda *_, **_options: con)
+    with pytest.raises(BadInput, match="do not fit in the 2GB"):
+        warehouse.make_corpus()
+    assert not [*home.rglob("*.duckdb*")]
