@@ -1,5 +1,6 @@
 """SQL over the tables: DuckDB in process, with the views of `sql/views/` and the checks of `sql/checks/`."""
 
+import os
 import re
 import secrets
 import shutil
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     import duckdb
 
 MEMORY = "2GB"  # that DuckDB may take; what polars reads for it comes on top
+CORPUS_MEMORY = (
+    f"{min(max(os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') >> 31, 2), 8)}GB"  # half, for `browse`
+)
 SPILL = 10 << 30  # bytes of disk that sorts and joins may take, but never more than half of what is free
 BATCH = 50_000
 _FENCE: dict[str, Any] = {
@@ -182,7 +186,7 @@ def make_corpus() -> Path:
     draft = folder / f".draft-{secrets.token_hex(4)}.duckdb"
     address = str(draft).replace("'", "''")
     try:
-        with closing(connect(" ".join((*_OF_CORPUS, "comments_scored")), unsafe=True)) as con:
+        with closing(connect(" ".join((*_OF_CORPUS, "comments_scored")), unsafe=True, memory=CORPUS_MEMORY)) as con:
             con.execute("pragma force_compression = 'uncompressed'; set default_null_order = 'nulls_last'")
             con.execute(f"attach '{address}' as corpus")
             con.execute(_CORPUS.read_text(encoding="utf-8"))
@@ -194,7 +198,7 @@ def make_corpus() -> Path:
         draft.rename(path)
     except duckdb.OutOfMemoryException as error:
         raise BadInput(
-            f"the comments do not fit in the {MEMORY} that `undertone browse` may use; ask with `undertone query`, or "
+            f"the comments do not fit in the {CORPUS_MEMORY} that `undertone browse` may use; ask with `undertone query`, or "
             "import fewer into another UNDERTONE_HOME"
         ) from error
     finally:

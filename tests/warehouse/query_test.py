@@ -264,6 +264,6 @@ def test_a_corpus_beyond_memory_is_named(monkeypatch: pytest.MonkeyPatch, home: 
     con = MagicMock()
     con.execute.side_effect = duckdb.OutOfMemoryException("could not allocate block")
     monkeypatch.setattr(sys.modules["pipeline.warehouse.query"], "connect", lambda *_, **_options: con)
-    with pytest.raises(BadInput, match="do not fit in the 2GB"):
+    with pytest.raises(BadInput, match=r"do not fit in the [2-8]GB"):
         warehouse.make_corpus()
     assert not [*home.rglob("*.duckdb*")]
