@@ -198,8 +198,8 @@ def make_corpus() -> Path:
         draft.rename(path)
     except duckdb.OutOfMemoryException as error:
         raise BadInput(
-            f"the comments do not fit in the {CORPUS_MEMORY} that `undertone browse` may use; ask with `undertone query`, "
-            "or import fewer into another UNDERTONE_HOME"
+            f"the comments do not fit in the {CORPUS_MEMORY} that `undertone browse` may use; ask with `undertone "
+            "query`, or import fewer into another UNDERTONE_HOME"
         ) from error
     finally:
         for rest in folder.glob(f"{draft.name}*"):
