@@ -3,7 +3,7 @@
 The DAG reads `comments` of the seven days that end with its day, and draws some of each source at random. It asks the
 model and writes `scores` with the metric `implicitness_judged`. It is off until you unpause it, and then runs on
 Mondays. It costs at most the limit on cost a week. With *Distil* it then trains the scorer on all comments that this
-judge has rated. The scorer is promoted if it agrees with the judge at least as well as its rivals.
+judge has rated. The scorer is promoted if it is not worse than its rivals: by the judge, and on shipped graded groups.
 
 **Triage.**
 

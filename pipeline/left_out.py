@@ -37,6 +37,7 @@ ADVICE = {
     "no_negative": "a source needs at least two different explicit texts",
     "no_text": "these rows hold no text, stay in the file and have no score",
     "no_vector": "the word vectors or the encoder do not know these words",
+    "not_all_answered": "no value of a source is written without answers to all; --requests FILE lists the open ones",
     "not_asked": "these fields were not asked for in that round; fill in the sheet of `undertone label adjudicate`",
     "not_rated": "the file of ratings does not hold these words",
     "not_problematic": "the paper's studies are of problematic texts; these are labelled neither",

@@ -9,6 +9,7 @@ import polars as pl
 
 from pipeline.collect.privacy.particulars import TOKENS, scrub_column
 from pipeline.io import hashes
+from pipeline.io.visible import BLANK
 from pipeline.reasons import choose_first, split_off
 from pipeline.text.entities import ROUNDS, unescape
 from pipeline.text.language import detect_language
@@ -74,7 +75,7 @@ def clean(comments: pl.DataFrame, counts: Counter[str] | None = None) -> tuple[p
     texts = normalise(comments["text"].fill_null(""), counts), normalise(comments["context"], counts)
     cleaned = comments.with_columns(*texts).with_columns(lang=detect_language())
     faults = {
-        "empty": pl.col("text") == "",
+        "empty": pl.col("text").str.contains(BLANK),
         "only_placeholders": pl.col("text").str.contains(_ONLY_TOKENS),
         "too_long": pl.col("text").str.len_chars() > MAX_CHARACTERS,
     }

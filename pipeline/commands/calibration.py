@@ -1,6 +1,7 @@
 """Commands about how far measures can be trusted: compared in pairs, on sets at hand, and taught by a judge."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import polars as pl
@@ -89,7 +90,7 @@ def distil(
     ] = None,
     judge: Annotated[str, Option(help="Which judge of the tables, where there are several.")] = "",
     out: shared.ModelFolder = None,
-    curve: Annotated[bool, Option("--curve", help="Measure after 100, 300, 1,000 and 3,000 texts too.")] = False,
+    curve: Annotated[bool, Option("--curve", help="Only measure, also after 100, 300, 1,000 and 3,000 texts.")] = False,
     price: Annotated[float | None, Option(min=0, help="USD for a judged text, for the costs of --curve.")] = None,
     promote: shared.Promote = False,
     force: shared.Force = False,
@@ -105,19 +106,25 @@ def distil(
     Examples: `undertone distil`; `undertone distil judged.csv --curve --price 0.0004`;
     `undertone distil judged.csv --out model/`
     """
-    if out and (promote or day):
-        raise BadInput("--promote and --day are about the tables; with --out nothing is written there")
+    if (out or curve) and (promote or day):
+        raise BadInput("--promote and --day are about the tables; with --out or --curve nothing is written there")
     warehouse.create()
     rows = distillation.read_judged(file, column, text_column) if file else distillation.load_judged(judge)
     frames = [distillation.measure_rivals(rows)]
     if curve:
         frames.append(distillation.measure_curve(rows, price=price))
-    if out:
-        distillation.train_file(rows, out, force=force)
-        ref = str(out)
-    else:
-        ref = retry(distillation.train, rows, day or shared.today(), promote=promote, run_id=shared.this_run())
-    agreement = pl.concat([*frames, distillation.measure_model(rows, ref, price)]).sort("lang", maintain_order=True)
+    with TemporaryDirectory() as scratch:
+        if folder := out or (Path(scratch) / "model" if curve else None):
+            distillation.train_file(rows, folder, force=force)
+            ref = str(folder)
+        else:
+            ref = retry(distillation.train, rows, day or shared.today(), promote=promote, run_id=shared.this_run())
+        frames.append(distillation.measure_model(rows, ref, price))
+    agreement = pl.concat(frames).sort("lang", maintain_order=True)
+    if curve and not out:
+        console.print_result(agreement, {"model": None}, as_json)
+        console.report("a curve only measures, so no model is registered; without --curve, distil trains one")
+        return
     console.print_result(agreement, {"model": ref}, as_json)
     if not as_json:
         echo(ref)

@@ -97,6 +97,7 @@ def judge(
         ask = work.ask_batch(options, batches) if batch else ask
         judge_rows = partial(work.judge, rows, plan, options, ask)
         if file is None:
+            rows = work.select_answered(rows, plan, options, ask) if answers and not requests else rows
             judge_rows = partial(
                 work.judge_day, rows, day or today(), plan, options, ask, needs_all=is_offline or batch
             )
@@ -110,7 +111,7 @@ def judge(
     elif file or as_json:
         console.show(judged_rows, as_json)
     judged = judgement.rows[plan.metric].count()
-    _report(judgement, judged, as_json)
+    _report(judgement, judged, as_json, is_unwritten=is_offline and file is None)
     if not is_offline and not batch:
         finish(summary, as_json)
     if judgement.open_requests or judgement.useless_langs or not judged:
@@ -128,7 +129,7 @@ def _hand_over(judgement: "Judgement", path: Path | None, batches: list[pl.DataF
         console.report(f"{name} are open; run the same command again to collect their answers")
 
 
-def _report(judgement: "Judgement", judged: int, as_json: bool) -> None:
+def _report(judgement: "Judgement", judged: int, as_json: bool, *, is_unwritten: bool) -> None:
     """Print how many texts have a value, the checks of the judge, and why requests have no answer."""
     reasons = dict(pl.Series([miss.reason for miss in judgement.missing], dtype=pl.String).value_counts().iter_rows())
     numbers = {"texts": judgement.rows.height, "judged": judged, "requests": len(judgement.requests)}
@@ -143,5 +144,8 @@ def _report(judgement: "Judgement", judged: int, as_json: bool) -> None:
     for lang, check, value, low, high, count, _ in judgement.checks.drop_nulls("value").iter_rows():
         interval = "" if low is None else f" ({low:.2f} to {high:.2f})"
         console.report(f"{lang}, {check}: {value:.2f}{interval} of {count:,}")
+    if judgement.open_requests and is_unwritten:
+        count = format_quantity(len(judgement.open_requests), "open request")
+        console.report(f"nothing is written into `scores`: {count}; --requests FILE lists them to be answered")
     for fault in judgement.faults:
         console.report(f"do not trust this judge: {fault}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated
 
@@ -80,6 +81,8 @@ def score_implicitness(
         return
     if (is_explained or calibrated) and out and out.suffix.lower() == ".txt":
         raise BadInput(f"{out}: .txt holds the scores alone; write words and intervals as csv, tsv, jsonl or parquet")
+    chunks = files.texts(file, text_column, encoding)
+    first_chunks = list(islice(chunks, 1))  # a wrong file or column fails before a model is named
     model = model or in_force.load_model().model_id  # one for the whole file
     corpus = references.load_reference(model, reference)
     add_intervals = _load_intervals(calibrated, in_force.choose_model(model).model_id) if calibrated else None
@@ -87,7 +90,7 @@ def score_implicitness(
 
     def score_chunks() -> Iterator[pl.DataFrame]:
         nonlocal blank_count, column
-        for frame, column in files.texts(file, text_column, encoding):
+        for frame, column in chain(first_chunks, chunks):
             with track(f"scoring {file.name}", frame.height) as on_progress:
                 scores = references.add_readings(frame, column, model, corpus, on_progress)
             blank_count += scores["implicitness"].null_count()
@@ -101,10 +104,10 @@ def score_implicitness(
         for scores in score_chunks():
             print_words(scores, column)
     else:
-        chunks = score_chunks()
+        scored = score_chunks()
         if is_explained:
-            chunks = (scores.explode("words").unnest("words") for scores in chunks)
-        files.write_frames(chunks, out, as_json=as_json)
+            scored = (scores.explode("words").unnest("words") for scores in scored)
+        files.write_frames(scored, out, as_json=as_json)
     left_out.record_rows("score", {"no_text": blank_count})
 
 

@@ -50,7 +50,7 @@ class Reference(NamedTuple):
     scales: dict[str, Scale]
 
     def read(self, value: float | None, lang: str | None) -> tuple[float | None, str | None]:
-        """Return percentile and band of a score, None without a scale; fewer than two letters count as English."""
+        """Return percentile and band of a score, None without a scale of the language."""
         scale = self._get_scale(lang)
         if value is None or scale is None:
             return None, None
@@ -63,7 +63,7 @@ class Reference(NamedTuple):
         return np.interp(values, scale.quantiles, range(101)).round(1) if scale else np.full_like(values, np.nan)
 
     def _get_scale(self, lang: str | None) -> Scale | None:
-        return self.scales.get("en" if lang in ("und", None) else str(lang))
+        return self.scales.get(lang or "en")
 
     def list_weak(self, langs: Collection[str] | None = None) -> dict[str, float]:
         """List Kendall's tau of the languages, by default all, in which the model is weak."""
@@ -82,12 +82,11 @@ def describe_weakness(taus: Mapping[str, float]) -> str:
 def tabulate(references: Iterable[Reference]) -> pl.DataFrame:
     """Tabulate the scales: the percentile of a score from `low` to below `high` is percentile + slope * (score - low).
 
-    `weakness` is null where the model is not weak. The language `und` has the scale of English.
+    `weakness` is null where the model is not weak.
     """
     rows: list[tuple[Any, ...]] = []
     for reference in references:
-        english = reference.scales.get("en")
-        for lang, scale in (reference.scales | ({"und": english} if english else {})).items():
+        for lang, scale in reference.scales.items():
             quantiles, thresholds = np.array(scale.quantiles), scale.thresholds or []
             lows = np.unique([0.0, *quantiles, *thresholds])
             highs = np.append(lows[1:], max(3.0, lows[-1] + 1))  # no score is above 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline import sample
+from pipeline import sample, warehouse
 from tests.commands.conftest import Run
 from tests.faults.asking_test import wait
 from tests.support.servers.llm_server import Faults, Server
@@ -111,9 +111,14 @@ def test_the_sample_offline(run: Run, tables: Path) -> None:
     """Judged by the shipped answers, calibrated and distilled: a user sees real figures without a service."""
     for path in sorted((sample.FOLDER / "pages").glob("*.jsonl")):
         assert run("import", path, "--source", path.stem, "--day", sample.DAY).code == 0
+    (own := tables / "own.csv").write_text("text,thread_id\nWe came back.,t1\n\u200b\u2060,t1\n", encoding="utf-8")
+    run("import", own, "--source", "forum", "--day", sample.DAY).check(0, "left out 1 as empty")
     words = ("--day", sample.DAY, "--llm", "undertone-reader", "--repeats", "1", "--limit", "1000")
-    run("judge", *words, "--answers", "sample").check(0, "301 of 301 texts judged by 301 requests")
+    judged = run("judge", *words, "--answers", "sample").check(0, "301 of 301 texts judged by 301 requests")
+    assert "judge: left out 1 as not_all_answered: no value of a source is written" in judged.err
     assert run("score", "implicitness", "--day", sample.DAY).code == 0
     assert run("calibrate", "scorer", "judge", "--json").json["rows"][0]["n"] == 301
+    models = warehouse.scan("models").collect()
     distilled = run("distil", "--curve", "--json").json
+    assert warehouse.scan("models").collect().equals(models)
     assert {"distilled", "length", "words"} <= {row["by"] for row in distilled["rows"] if row["lang"] == "zh"}

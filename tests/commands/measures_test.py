@@ -129,7 +129,7 @@ def test_people_rank_groups(run: Run, tables: Path, model_dir: Path, tmp_path: P
     assert run("groups", "rate", "grading").code == 2
 
 
-TEXTS = ["He is supposedly ill, plainly.", "他据说病了，我就直说吧。", "", "ok"]
+TEXTS = ["He is supposedly ill, plainly.", "他据说病了，我就直说吧。", "\u200b\u2060 \ufe0f\u3164", "ok"]
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ def test_explained_words(run: Run, texts: Path, tmp_path: Path, cues: None) -> N
     assert "supposedly +0.50" in printed[0]
     assert "plainly -0.25" in printed[0]
     assert "据说 +0.50" in printed[1]
-    assert printed[2] == "no text"
+    assert printed[2].startswith("no text")
     assert printed[3].endswith("  ok")
     out = tmp_path / "words.csv"
     assert run("score", "implicitness", texts, "--explain", "--out", out).code == 0

@@ -75,6 +75,9 @@ def test_no_score_is_shown_without_its_percentile(
         caplog.clear()
         assert "percentile" in run(*words).out
         assert WEAK in caplog.text, words
+    caplog.clear()
+    run("query", "select comment_id from scores limit 3")
+    assert WEAK not in caplog.text
     run("score", "implicitness", lines, "-o", home_of_all / "scored.txt")
     assert all(
         re.fullmatch(r"[01]\.\d+\t\d+\.\d", line) for line in (home_of_all / "scored.txt").read_text().split("\n")[:2]

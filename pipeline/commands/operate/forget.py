@@ -51,7 +51,8 @@ def forget(
     """
     request = Request(user_id or [], comment_id or [], thread_id or [], origin, source, file)
     key = settings.user_key()
-    check_request(request, key)  # refused before anybody is asked
+    user_ids = check_request(request, key).user_ids  # refused before anybody is asked
+    advice = "; a user id is only found with the UNDERTONE_USER_KEY of its import" if user_ids else ""
     if not (yes or dry_run or sys.stdin.isatty()):
         raise BadInput("it cannot be undone: give --yes where there is no terminal, or --dry-run to see what would go")
     if not yes:
@@ -59,8 +60,11 @@ def forget(
             preview = work.preview(request, key=key)
         if dry_run and as_json:
             echo(json.dumps({"is_dry_run": True, "stores": preview.to_dicts()}))
+        elif preview.height:
+            console.table(preview)
+            console.report("files: those that hold it now; the erasure also removes old states of tables")
         else:
-            console.table(preview) if preview.height else console.report("nothing of it is here")
+            console.report(f"nothing of it is here{advice}")
         if dry_run:
             return
         typer.confirm("Erase all of this for good?", abort=True, err=True)
@@ -78,7 +82,7 @@ def forget(
     for path in outcome.unreadable_paths:
         console.report(f"encrypted, damaged, or too large unpacked; check it by hand: {path}")
     if not stores.height:
-        console.report("nothing of it was here")
+        console.report(f"nothing of it was here{advice}")
         return
     console.table(stores)
     for path in outcome.removed_paths:

@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 from uuid import uuid4
@@ -55,12 +56,15 @@ def query(
         con = warehouse.connect(sql, unsafe=unsafe, memory=f"{memory * 2000 / 3:.0f}MB", spill=spill)
         connections.append(con)
         frames = warehouse.read(con, sql, unsafe=unsafe)
+        first = next(frames)
+        has_scores = any(re.search("implicitness|percentile|band|value|score", name) for name in first.columns)
+        frames = chain([first], frames)
         if as_json or format_ != "table" or out:
             files.write_frames(frames, out, as_json=as_json or format_ == "json")
         else:
             _show(frames)
         con.close()
-        if re.search(r"\b(scores|comments_scored|most_implicit|implicitness)", sql, re.IGNORECASE):
+        if has_scores and re.search(r"\b(scores|comments_scored|most_implicit|implicitness)", sql, re.IGNORECASE):
             references.warn_weak(None, references.load_reference(None))
 
     def clean() -> None:

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline import left_out
+from pipeline import left_out, sample
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.sources.files import read_table
 from pipeline.examples.sources.layout import parse_numbers
 from pipeline.examples.splits import draw_uniform
+from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.metrics.resample import Floats
 from pipeline.tasks.calibration import sides
 from pipeline.tasks.calibration.sides import COMMENT
 from pipeline.tasks.impscore import in_force, scoring
-from pipeline.tasks.impscore.train import describe_model, hash_in_order
+from pipeline.tasks.impscore.train import describe_model, hash_in_order, read_shipped_groups
 from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import choose_precision
 from pipeline.tasks.record.model_registry import TrainedModel
@@ -143,7 +144,7 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> TrainedModel:
 
 
 def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
-    """Hold out the judged texts of the test split, by the rank correlation with which models are compared."""
+    """Hold out the judged texts of the test split, compared by rank correlation, and shipped graded groups."""
     from pipeline.metrics.impscore import artefacts
 
     held_out = []
@@ -167,7 +168,20 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
                 measure=promotion.compute_correlation,
             )
         )
+        if lang in sample.GROUPS:
+            held_out.append(_hold_out_groups(str(lang)))
     return held_out
+
+
+def _hold_out_groups(lang: str) -> HeldOut:
+    """Hold out the shipped graded test groups: a judge of few texts must not cost the order that a model knows."""
+    groups = read_shipped_groups(lang).filter(pl.col("split") == "test").with_columns(lang=pl.lit(lang))
+
+    def answer(model: "Model") -> Floats:
+        parts = groups.with_columns(value=score(groups, model.model_id)).partition_by("group", maintain_order=True)
+        return promotion.count_shares([kendall_tau(part["level"].to_list(), part["value"].to_list()) for part in parts])
+
+    return HeldOut(metric=f"graded_groups_tau_{lang}", answer=answer)
 
 
 def score(rows: pl.DataFrame, model: str | None) -> pl.Series:

@@ -8,6 +8,7 @@ import polars as pl
 from pipeline import sample
 from pipeline.errors import BadInput
 from pipeline.examples.impscore import groups as graded
+from pipeline.io.visible import BLANK
 from pipeline.metrics.impscore.artefacts import audit_groups
 from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations, kendall_w
 from pipeline.progress import OnProgress
@@ -87,7 +88,7 @@ def add_distances(
     drop_earlier_scores(rows, "distance", ["pragmatic_distance"])
     heads = scoring.load_heads(model)
     texts = rows.select(first=first_column, second=second_column).with_columns(pl.all().str.strip_chars())
-    texts = texts.with_row_index("row").filter((pl.col("first") != "") & (pl.col("second") != ""))
+    texts = texts.with_row_index("row").filter(~pl.any_horizontal(pl.col("first", "second").str.contains(BLANK)))
     texts = texts.with_columns(lang=detect_language("first"))
     distances = np.full(rows.height, np.nan)
     for (lang,), part in texts.partition_by("lang", as_dict=True).items():

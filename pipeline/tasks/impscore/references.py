@@ -137,7 +137,7 @@ def add_readings(
     rows = drop_earlier_scores(rows, "implicitness", ("implicitness", *READINGS, "signature"))
     scores = scoring.add_scores(rows, column, ref, on_progress)
     langs = pl.DataFrame({"text": scores[column]}).select(detect_language()).to_series()
-    warn_weak(ref, reference, langs.unique().to_list())
+    warn_weak(ref, reference, langs.filter(scores["implicitness"].is_not_null()).unique().to_list())
     reference = reference or Reference("", "", "", {})
     pairs = [reference.read(*pair) for pair in zip(scores["implicitness"], langs, strict=True)]
     readings = pl.DataFrame(pairs, READINGS, orient="row")
@@ -192,7 +192,7 @@ def warn_weak(ref: str | None, reference: Reference | None, langs: Sequence[str]
     if reference is None:
         text = "impscore: the model has no reference, so no percentiles; build it: undertone reference build"
         return logs.log_answer(text, f"{text} --model {ref}" if ref else text)
-    if absent := ", ".join(sorted({*(langs or ())} - {*reference.scales, "und"})):
+    if absent := ", ".join(sorted({*(langs or ())} - {*reference.scales})):
         text = f"impscore: reference {reference.name!r} has no texts in {absent}, so no percentiles there"
         logs.log_answer(text, text)
     if weakness := scales.describe_weakness(reference.list_weak(langs)):

@@ -8,6 +8,7 @@ import polars as pl
 
 from pipeline import settings
 from pipeline.errors import Retry
+from pipeline.io.visible import BLANK
 from pipeline.progress import OnProgress
 from pipeline.score import signature
 from pipeline.tasks.impscore import in_force
@@ -85,7 +86,7 @@ def add_scores(
     text = rows[column].fill_null("").str.strip_chars().rename("text")
     langs = pl.DataFrame({"text": text}).select(lang=detect_language()) if lang is None else rows.select(lang=lang)
     texts = langs.with_columns(text=text, text_hash=pl.lit("")).with_row_index("row")
-    filled = texts.filter(pl.col("text") != "")
+    filled = texts.filter(~pl.col("text").str.contains(BLANK))
     scored = score_texts(filled.drop("row"), ref, on_progress)
     scored = filled.select("row").hstack(scored.select(implicitness="value", signature="signature"))
     scores = texts.select("row").join(scored, on="row", how="left", maintain_order="left").drop("row")

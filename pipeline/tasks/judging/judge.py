@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from pipeline import settings, warehouse
+from pipeline import left_out, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused
 from pipeline.io.lines import read_json_lines
+from pipeline.io.visible import BLANK
 from pipeline.llm import cassette
 from pipeline.llm.ledger.answers import Answer
 from pipeline.llm.outcome import Miss
@@ -119,7 +120,7 @@ def _list_items(rows: pl.DataFrame) -> pl.DataFrame:
     words = texts.select(text=pl.concat_str("text", pl.col("context").fill_null(""), separator=" "))
     lang = pl.when(words.select(detect_language()).to_series() == "zh").then(pl.lit("zh")).otherwise(pl.lit("en"))
     number = pl.struct("text", "context").rank("dense").cast(pl.Int64)
-    return texts.with_columns(lang=lang, item=pl.when(pl.col("text") != "").then(number))
+    return texts.with_columns(lang=lang, item=pl.when(~pl.col("text").str.contains(BLANK)).then(number))
 
 
 def _start(items: pl.DataFrame, plan: Plan, options: Options) -> list[Scale] | list[Pairwise]:
@@ -235,6 +236,19 @@ def sample_comments(day: str, days: int = DAYS, limit: int = SAMPLE) -> pl.DataF
     if not rows.height:
         raise Missing(f"there are no comments from {first} to {day}; `undertone tables` lists the days with comments")
     return rows
+
+
+def select_answered(rows: pl.DataFrame, plan: Plan, options: Options, ask: Ask) -> pl.DataFrame:
+    """Select the sources all of whose texts have answers on a scale; a part of a source is no random sample of it."""
+    if plan.mode != SCALE or not judge(rows, plan, options, ask).open_requests:
+        return rows
+    parts = rows.partition_by("source", maintain_order=True)
+    parts = [part for part in parts if not judge(part, plan, options, ask).open_requests]
+    if not parts:
+        return rows
+    answered = pl.concat(parts)
+    left_out.record_rows("judge", {"not_all_answered": rows.height - answered.height})
+    return answered
 
 
 def judge_day(

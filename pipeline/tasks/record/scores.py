@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from pipeline import warehouse
+from pipeline.io.visible import BLANK
 from pipeline.metrics.resample import Floats
 from pipeline.score import signature
 from pipeline.tables import TABLES
@@ -28,7 +29,7 @@ def add_scores(
     """Add a metric and its `signature`, null without a text; `without_encoder` names what such a model reads."""
     other_columns = signature.drop_earlier_scores(rows, metric, (metric, "signature"))
     texts = texts.with_columns(pl.col("text").fill_null("").str.strip_chars())
-    has_text = texts["text"] != ""
+    has_text = ~texts["text"].str.contains(BLANK)
     values = np.full(rows.height, np.nan)
     if has_text.any():
         values[has_text.to_numpy()] = score(texts.filter(has_text))

@@ -30,7 +30,10 @@ def test_counting_then_erasing(run: Run, comments: None) -> None:
     assert summary["is_verified"] is True
     assert len(summary["erasure_id"]) == 32
     assert not [word for word in (SAID, USER) if word in result.out + result.err]
-    assert "nothing of it was here" in run("forget", "--user-id", USER, "--yes").err
+    assert (
+        "nothing of it was here; a user id is only found with the UNDERTONE_USER_KEY"
+        in run("forget", "--user-id", USER, "--yes").err
+    )
     assert warehouse.search([SAID, USER]) == []
 
 
