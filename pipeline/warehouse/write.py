@@ -127,7 +127,7 @@ def _write(
     timer = time.monotonic()
     frame = _select_columns(name, frame)
     count = _check_rows(name, partition, frame)
-    if not count and (is_append or handle.current_snapshot() is None):  # nothing to add or to remove
+    if is_append and not count:
         return 0
     # polars commits beside the sink: when reading or writing the rows fails, it may publish those it has, or none
     guard = _GuardedCatalog(handle.catalog, count, partition)

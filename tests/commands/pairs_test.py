@@ -45,7 +45,7 @@ def test_counts_beside_the_papers(run: Run, tables: Path, data: Path, tmp_path: 
     assert "150 of them implicit; expected 150 (the paper's table 6)" in done.err
     (tmp_path / "labeled_data.csv").write_text("class,tweet\n2,Owls.\n", encoding="utf-8")
     done = run("pairs", "import", "davidson", tmp_path)
-    assert (done.code, done.err.strip()) == (0, "davidson: 1 sentences")
+    assert (done.code, done.err.strip()) == (0, "davidson: 1 sentence")
 
 
 def test_the_sample_is_played(run: Run, tables: Path) -> None:
