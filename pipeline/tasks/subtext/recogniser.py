@@ -51,7 +51,10 @@ def read_released(release: str | None = None) -> pl.DataFrame:
     label, context = pl.col("is_subtext").cast(pl.Int8).cast(pl.String), pl.col("context").fill_null("")
     examples = rows.select("text", context, label=label, item_id="row_id", topic=context)
     if not examples.height:
-        remedy = "; ".join(left_out.list_lines()) or "`undertone label release` publishes labels"
+        lines = [
+            f"{KIND}: left out {row.row_count:,} as {row.reason}" for row in left_out.list_rows() if row.step == KIND
+        ]
+        remedy = "; ".join(lines) or "`undertone label release` publishes labels"
         raise Missing(f"annotated_comments holds nothing to learn from; {remedy}")
     return contexts.split_by_topic(examples.unique(("text", "context"), maintain_order=True))
 
