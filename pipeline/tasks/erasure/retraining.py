@@ -11,6 +11,7 @@ import polars as pl
 from pipeline import settings
 from pipeline.errors import BadInput, Missing
 from pipeline.models.pinned import strip_path
+from pipeline.tasks.calibration import distillation
 from pipeline.tasks.commenting import commenters, scorer
 from pipeline.tasks.impscore import in_force, train
 from pipeline.tasks.ndd import masked_lm
@@ -34,6 +35,8 @@ def build_recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     if kind in _COUNTS:
         return {"profile": None, "changes": {}}
+    if any("readout" in head for head in config.get("heads", {}).values()):
+        return {"profile": None, "changes": {}, "is_distilled": True}
     profile = config.get("profile")
     try:
         default, numbers = _load_defaults(kind, profile, config)
@@ -79,6 +82,9 @@ def format_command(row: Mapping[str, Any]) -> str:
     kind, training = str(row["kind"]), json.loads(row["recipe"] or "null")
     if row["day"] is None or training is None:
         return _ADAPTED if str(row["model_id"]).startswith("masked_lm-") else _BY_HAND
+    end = ["--promote"] * bool(row["is_promoted"]) + ["--day", str(row["day"])]
+    if training.get("is_distilled"):
+        return shlex.join(["undertone", "distil", *end])
     family, _, part = kind.partition("_")
     if kind in _COUNTS:
         words = ["count-lm", "--lang", kind[-2:]]
@@ -89,8 +95,7 @@ def format_command(row: Mapping[str, Any]) -> str:
     options = {"--profile": training["profile"], "--release": training.get("release"), "--from": training.get("source")}
     words += [word for name, value in options.items() if value for word in (name, str(value))]
     words += [word for name, value in training["changes"].items() for word in ("--set", f"{name}={json.dumps(value)}")]
-    words += ["--promote"] if row["is_promoted"] else []
-    return shlex.join(["undertone", "train", *words, "--day", str(row["day"])])
+    return shlex.join(["undertone", "train", *words, *end])
 
 
 def train_again(row: Mapping[str, Any], run_id: str) -> str:
@@ -105,6 +110,9 @@ def train_again(row: Mapping[str, Any], run_id: str) -> str:
         if model_id is None:
             raise Missing("no text is left in this language")
         return model_id
+    if training.get("is_distilled"):
+        rows = distillation.load_judged("")
+        return retry(distillation.train, rows, day, promote=bool(row["is_promoted"]), run_id=run_id)
     options = {"changes": training["changes"], "run_id": run_id, "promote": bool(row["is_promoted"])}
     options |= {"profile": training["profile"]} if training["profile"] else {}
     family, _, part = kind.partition("_")

@@ -1,5 +1,6 @@
 """A judge is distilled into the scorer: judged texts, training, and the comparison on held-out texts."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,10 @@ import polars as pl
 import pytest
 
 import pipeline
-from pipeline import left_out, sample, warehouse
+from pipeline import left_out, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.calibration import distillation
+from pipeline.tasks.erasure import retraining
 from pipeline.tasks.impscore.in_force import SHIPPED
 from pipeline.tasks.record import model_choice, models
 
@@ -28,8 +30,11 @@ def write_judged(path: Path, size: int = 240) -> Path:
     return path
 
 
-def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path) -> None:
-    """The new model agrees with the judge; it is promoted by request, as it orders graded groups by chance."""
+def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new model agrees with the judge; it is promoted by request, as it orders graded groups by chance.
+
+    An erasure distils it again.
+    """
     rows = distillation.read_judged(write_judged(tmp_path / "judged.csv"))
     rivals = distillation.measure_rivals(rows)
     assert abs(rivals.filter(by="model that answers now")["spearman"][0]) < 0.5
@@ -59,6 +64,12 @@ def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path) -> None:
     other_id = distillation.train(rows, "2026-11-20", promote=True)  # on top of the first, whose texts shaped it too
     counts = warehouse.scan("training_texts").group_by("model_id").agg(pl.col("row_count").sum()).collect()
     assert dict(counts.iter_rows()) == {model_id: rows.height, other_id: 2 * rows.height}
+    config = json.loads((settings.models() / other_id / "config.json").read_text(encoding="utf-8"))
+    recipe = retraining.build_recipe("impscore", config)
+    row = {"kind": "impscore", "model_id": other_id, "day": DAY, "recipe": json.dumps(recipe), "is_promoted": True}
+    assert retraining.format_command(row) == f"undertone distil --promote --day {DAY}"
+    monkeypatch.setattr(distillation, "load_judged", lambda _: rows)
+    assert models.read_model(retraining.train_again(row, "test"))["kind"] == "impscore"
 
 
 def test_comparisons_are_stretched(tmp_path: Path) -> None:
