@@ -175,9 +175,12 @@ def test_made_up_labels_make_no_model_in_force(published: None) -> None:
     warehouse.overwrite("labels", warehouse.make_slice(project="csd"), filled("labels", *made_up))
     with pytest.raises(Missing, match="nothing to learn from; subtext: left out 24 as simulated_labels"):
         recogniser.train(DAY, changes=SMALL)
-    assert [row[1:3] for row in left_out.list_rows()] == [("simulated_labels", 24), ("no_label", 2)]
+    assert [row[1:3] for row in left_out.list_rows() if row.step == "subtext"] == [
+        ("simulated_labels", 24),
+        ("no_label", 2),
+    ]
     recogniser.train(DAY, "csd", changes=SMALL)
-    assert [row[1:3] for row in left_out.list_rows()] == [("no_label", 2)]
+    assert [row[1:3] for row in left_out.list_rows() if row.step == "subtext"] == [("no_label", 2)]
     assert warehouse.scan("models").collect()["is_promoted"].to_list() == [False]
     assert model_choice.select_model_id("subtext", DAY) is None
 
