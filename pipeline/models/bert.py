@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -33,15 +35,15 @@ class Bert:
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text's word pieces with [CLS] and [SEP], at most 256."""
-        return [encoding.ids for encoding in self._pieces.encode_batch(list(texts))]
+        return [encoding.ids for encoding in self._pieces.encode_batch_fast(list(texts))]
 
     def pad(self, rows: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """Return rows of ids as tensors [n, t]: `input_ids`, and `attention_mask` with 1 where a text has a piece."""
-        ids = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.int64)  # 0 is [PAD]
-        mask = torch.zeros_like(ids)
-        for i, row in enumerate(rows):
-            ids[i, : len(row)], mask[i, : len(row)] = torch.tensor(row), 1
-        return {"input_ids": ids, "attention_mask": mask}
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        is_piece = np.arange(lengths.max()) < lengths[:, None]
+        ids = np.zeros(is_piece.shape, np.int64)  # 0 is [PAD]
+        ids[is_piece] = np.fromiter(chain.from_iterable(rows), np.int64, lengths.sum())
+        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(is_piece.astype(np.int64))}
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
         """Return the hidden states [n, t, width] of the embeddings and of each layer."""
@@ -50,7 +52,8 @@ class Bert:
         words = words + weights["embeddings.token_type_embeddings.weight"][0]
         positions = weights["embeddings.position_embeddings.weight"][: input_ids.shape[1]]
         state = self._norm(words + positions, "embeddings.LayerNorm")
-        mask = None if attention_mask.all() else attention_mask.bool()[:, None, None, :]
+        is_full = not attention_mask.is_cuda and bool(attention_mask.all())  # on a GPU the answer would be waited for
+        mask = None if is_full else attention_mask.bool()[:, None, None, :]
         states = [state]
         for layer in range(self.layers):
             name = f"encoder.layer.{layer}"

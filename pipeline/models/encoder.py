@@ -22,6 +22,7 @@ from pipeline.errors import BadInput, refuse_damage
 from pipeline.explanations import name_extra
 from pipeline.models import characters
 from pipeline.models.bert import Bert
+from pipeline.models.devices import choose_device, move
 from pipeline.models.pinned import REMEDY, hash_model_file, hash_model_folder, locate_files, strip_path
 
 EMBEDDED = "embedded"
@@ -31,10 +32,12 @@ POOLINGS = ("model", "layers")
 LAYERED = {EMBEDDED_SHA256}  # weights of the encoders for which `layers` was measured to be better
 FLOATS = 16_384 * 2_688  # of embeddings in memory at once
 CPU_TOKENS, GPU_TOKENS = 512, 32_768  # tokens a batch; on a CPU larger ones fall out of the cache
+GPU_TEXTS = 8_192  # tokenized while the GPU computes those before
 
 Normalize = Literal["model_default", "on", "off"]
 Vectors = npt.NDArray[np.float32]
 IndexArray = npt.NDArray[np.int64]
+MakeFeatures = Callable[[IndexArray], dict[str, Any]]
 
 _tokenizer_lock = Lock()  # a tokenizer must not be set to pad while another thread uses it
 
@@ -136,7 +139,7 @@ def load(
         raise BadInput(f"normalize={normalize} needs pooling=model: pooled by layers, each layer has length 1")
     # one batch a thread: threads inside an operation wait for each other, and with other tasks beside them they spin
     torch.set_num_threads(1)
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = choose_device(device)
     folder = locate_folder(name)
     open_module = partial(_open_module, folder, precision, device, normalize)
     is_plain = normalize == "model_default" and not prompt
@@ -149,7 +152,7 @@ def load(
         config = module[0].model.config if pooling == "layers" else None
         dim = config.hidden_size * (config.num_hidden_layers + 1) if config else module.get_embedding_dimension()
         prompt = module.prompts.get(prompt or module.default_prompt_name, prompt or "")
-    threads = threads if device == "cpu" else 1
+    threads = threads if device == "cpu" else 2  # one prepares a batch while the GPU computes that of the other
     identity = (strip_path(name).partition(":")[0], hash_model_folder(folder), precision)
     return Encoder(*identity, int(dim), open_module, device, threads, pooling, bert, normalize, prompt)
 
@@ -222,36 +225,40 @@ def encode(
         on_progress(len(texts))
         return characters.encode(texts, encoder.revision)
     distinct, inverse, counts = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
-    lengths, make_features = _tokenize(encoder, [str(text) for text in distinct])
-    budget = tokens or (GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS)
-    batches = make_batches(lengths, budget, is_padded=encoder.device == "cuda" or encoder.precision == "float32")
+    is_gpu = encoder.device == "cuda"
+    size = GPU_TEXTS if is_gpu else len(distinct)
+    portions = [distinct[start : start + size].tolist() for start in range(0, len(distinct), size)]
+    budget = tokens or (GPU_TOKENS if is_gpu else CPU_TOKENS)
     out = np.empty((len(distinct), encoder.dim), np.float32)
 
-    def embed(batch: IndexArray) -> IndexArray:
+    def embed(make_features: MakeFeatures, start: int, batch: IndexArray) -> IndexArray:
         try:
             with torch.inference_mode():  # holds for one thread only
-                out[batch] = embed_batch(encoder, make_features(batch)).float().cpu().numpy()
+                out[start + batch] = embed_batch(encoder, make_features(batch)).float().cpu().numpy()
         except torch.OutOfMemoryError:  # of a GPU that others use too
             if len(batch) == 1:
                 raise
             torch.cuda.empty_cache()
             for half in np.array_split(batch, 2):
-                embed(half)
-        return batch
+                embed(make_features, start, half)
+        return start + batch
 
-    with ThreadPoolExecutor(encoder.threads) as pool:
-        for batch in pool.map(embed, batches):
-            on_progress(int(counts[batch].sum()))
+    with ThreadPoolExecutor(1) as tokenizing, ThreadPoolExecutor(encoder.threads) as pool:
+        tokenized = tokenizing.map(partial(_tokenize, encoder), portions)
+        for start, (lengths, make_features) in zip(range(0, len(distinct), size), tokenized, strict=True):
+            batches = make_batches(lengths, budget, is_padded=is_gpu or encoder.precision == "float32")
+            for rows in pool.map(partial(embed, make_features, start), batches):
+                on_progress(int(counts[rows].sum()))
     return out[inverse]
 
 
-def _tokenize(encoder: Encoder, texts: list[str]) -> tuple[IndexArray, Callable[[IndexArray], dict[str, Any]]]:
+def _tokenize(encoder: Encoder, texts: list[str]) -> tuple[IndexArray, MakeFeatures]:
     """Return the number of word pieces of each text, and a function that makes the input of some rows."""
     if bert := encoder.bert:
         ids = bert.tokenize(texts)
 
         def pad(rows: IndexArray) -> dict[str, Any]:
-            return {key: value.to(encoder.device) for key, value in bert.pad([ids[i] for i in rows]).items()}
+            return {key: move(value, encoder.device) for key, value in bert.pad([ids[i] for i in rows]).items()}
 
         return np.fromiter(map(len, ids), int, len(ids)), pad
     tokenizer = encoder.module.tokenizer
@@ -267,7 +274,7 @@ def make_features(encoder: Encoder, texts: list[str]) -> dict[str, Any]:
     """Make the input of a batch as sentence_transformers does, with the encoder's prompt."""
     with _tokenizer_lock:
         features = encoder.module.preprocess(texts, prompt=encoder.prompt or None)
-    return {key: value.to(encoder.device) if torch.is_tensor(value) else value for key, value in features.items()}
+    return {key: move(value, encoder.device) if torch.is_tensor(value) else value for key, value in features.items()}
 
 
 def embed_batch(encoder: Encoder, features: dict[str, Any]) -> torch.Tensor:

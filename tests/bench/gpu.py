@@ -11,10 +11,11 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -29,6 +30,7 @@ from pipeline.examples.impscore import pairs as examples
 from pipeline.examples.recam import items as cloze
 from pipeline.llm import cassette
 from pipeline.models import encoder as encoders
+from pipeline.models.devices import choose_device
 from pipeline.models.ndd import masked_lm
 from pipeline.sample import COMPLETIONS
 from pipeline.score.compress import scorers, search
@@ -45,20 +47,41 @@ VOCABULARY = WORDS.split()
 def measure(device: str, name: str, count: int, work: Callable[[], Any], bare: float | None = None) -> float:
     """Run work twice, the first time to warm up; print and return units a second."""
     work()
-    if device == "cuda":
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-    start, facts = time.perf_counter(), ""
-    work()
-    if device == "cuda":
-        torch.cuda.synchronize()
-        facts = f"{torch.cuda.max_memory_allocated() / 2**30:5.1f} GiB"
-        with suppress(ModuleNotFoundError):  # pynvml
-            facts += f", {torch.cuda.utilization()} % busy at the end"
-    speed = count / (time.perf_counter() - start)
+    with watch(device) as facts:
+        start = time.perf_counter()
+        work()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        speed = count / (time.perf_counter() - start)
     share = f"{speed / bare:.0%} of bare" if bare else ""
-    print(f"{name:62} {speed:>11,.1f} a second  {share:14} {facts}".rstrip(), flush=True)
+    print(f"{name:62} {speed:>11,.1f} a second  {share:14} {' '.join(facts)}".rstrip(), flush=True)
     return speed
+
+
+@contextmanager
+def watch(device: str) -> Iterator[list[str]]:
+    """Yield a list that has afterwards the most memory of the GPU, and its mean utilisation where pynvml tells it."""
+    facts: list[str] = []
+    if device == "cpu":
+        yield facts
+        return
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    is_over, shares = Event(), []
+
+    def sample() -> None:
+        with suppress(ModuleNotFoundError):  # pynvml
+            while not is_over.wait(0.02):
+                shares.append(torch.cuda.utilization())
+
+    thread = Thread(target=sample)
+    thread.start()
+    yield facts
+    is_over.set()
+    thread.join()
+    facts.append(f"{torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
+    if shares:
+        facts.append(f"{np.mean(shares):.0f} % busy")
 
 
 def make_texts(count: int, longest: int) -> list[str]:
@@ -74,9 +97,16 @@ def run_forward(module: Any, batches: list[Any]) -> None:
         module(dict(features))
 
 
+@torch.inference_mode()
+def run_ours(encoder: encoders.Encoder, batches: list[Any]) -> None:
+    """Run batches through our forward and pooling."""
+    for features in batches:
+        encoders.embed_batch(encoder, {key: features[key] for key in ("input_ids", "attention_mask")})
+
+
 def bench_encoder(device: str, small: bool, folder: Path) -> None:
     """Texts a second at several batch sizes and precisions, beside the forward alone and SentenceTransformer.encode."""
-    texts = make_texts(64 if small else 20_000, 24)
+    texts = make_texts(64 if small else 40_000, 24)
     for precision in PRECISIONS:
         encoder = encoders.load(precision=precision, device=device, threads=1)
         tokenizer, module = encoder.module.tokenizer, encoder.module
@@ -89,6 +119,8 @@ def bench_encoder(device: str, small: bool, folder: Path) -> None:
 
             name = f"{precision}, {budget} tokens a batch"
             bare = measure(device, f"bare forward, {name}", len(texts), partial(run_forward, module, batches))
+            forward = partial(run_ours, encoder, batches)
+            measure(device, f"our forward, {name}", len(texts), forward, bare)
             ours = partial(encoders.encode, encoder, texts, tokens=budget)
             measure(device, f"encode, tokenizing included, {name}", len(texts), ours, bare)
             usual = partial(module.encode, texts, batch_size=budget // 16, show_progress_bar=False)
@@ -127,7 +159,7 @@ def bench_compression(device: str, small: bool, folder: Path) -> None:
     path = save_bert(folder, "tiny" if small else "base")
     sentences = [text.split() for text in make_texts(2 if small else 60, 24)]
     for precision in PRECISIONS:
-        for batch in (64,) if small else (64, 256, 1024):
+        for batch in (64,) if small else (64, 1024):
             scorer = scorers.ndd(masked_lm.load(path, batch=batch, precision=precision, device=device))
             work = partial(search.compress, sentences, scorer, search.Search(rounds=1))
             measure(device, f"NDD compression, {precision}, {batch} rows a batch, sentences", len(sentences), work)
@@ -151,7 +183,7 @@ def bench_readers(device: str, small: bool, folder: Path) -> None:
 
 BENCHES = {
     bench.__name__.removeprefix("bench_"): bench
-    for bench in (bench_encoder, bench_training, bench_compression, bench_readers)
+    for bench in (bench_encoder, bench_compression, bench_training, bench_readers)
 }
 
 
@@ -164,6 +196,7 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     if options.device == "cuda" and not torch.cuda.is_available():
         parser.error("torch sees no GPU; --device cpu --small tests the script")
+    choose_device(options.device)
     print(torch.cuda.get_device_name() if options.device == "cuda" else "CPU", torch.__version__, flush=True)
     with tempfile.TemporaryDirectory(prefix="undertone-gpu-") as place:
         for name in options.names or BENCHES:

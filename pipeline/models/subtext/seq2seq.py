@@ -16,6 +16,7 @@ from torch import Tensor
 from pipeline.errors import refuse_damage
 from pipeline.io.atomic import check_empty, create_folder
 from pipeline.models.decoding import Candidate, Decoding, Marks, State, decode
+from pipeline.models.devices import choose_device
 from pipeline.models.pinned import REMEDY, hash_model_folder, locate_files, strip_path
 
 Keep = Literal["end", "start"]
@@ -41,7 +42,7 @@ def load(name: str | Path, device: str | None = None) -> Seq2Seq:
 
     _disable_progress_bar()
     files = locate_files(name)
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = choose_device(device)
     with refuse_damage(files.folder, REMEDY):
         tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
         module = AutoModelForSeq2SeqLM.from_pretrained(

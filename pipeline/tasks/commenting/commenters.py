@@ -15,10 +15,10 @@ from pipeline.collect import importers
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.splits import draw_uniform
 from pipeline.metrics.resample import Floats
+from pipeline.models.devices import choose_device
 from pipeline.slices import parse_window
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting.corpus import COMMENT_ID, THREAD, THREAD_ID
-from pipeline.tasks.recam.readers import choose_device
 from pipeline.tasks.record import model_choice, model_registry, promotion
 from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
 from pipeline.tasks.record.promotion import HeldOut

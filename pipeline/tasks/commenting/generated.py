@@ -12,12 +12,12 @@ import polars as pl
 from pipeline import __version__, warehouse
 from pipeline.collect.clean import hash_text
 from pipeline.errors import BadInput, Missing, check_name
+from pipeline.models.devices import choose_device
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.commenting import commenters, corpus
 from pipeline.tasks.commenting.commenters import RETRIEVING, SYSTEMS
 from pipeline.tasks.commenting.corpus import COMMENT, COMMENT_ID, THREAD
-from pipeline.tasks.recam.readers import choose_device
 from pipeline.tasks.record import model_choice, runs
 from pipeline.text.language import detect_language
 from pipeline.training.registry import Model

@@ -22,9 +22,9 @@ from pipeline.io.atomic import check_empty
 from pipeline.io.lines import read_json_lines
 from pipeline.metrics.ndd.model import MaskedModel
 from pipeline.metrics.resample import Floats, sum_units
+from pipeline.models.devices import choose_device
 from pipeline.models.pinned import locate_files
 from pipeline.slices import parse_day
-from pipeline.tasks.recam.readers import choose_device
 from pipeline.tasks.record import model_choice, model_registry, promotion, runs
 from pipeline.tasks.record.encoders import choose_precision, hash_encoder
 from pipeline.text import sentences

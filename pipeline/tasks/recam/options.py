@@ -16,6 +16,7 @@ from pipeline.errors import BadInput, check_name
 from pipeline.examples.recam import balance, building, choices, items, summaries
 from pipeline.io.atomic import check_empty, create_folder
 from pipeline.metrics.recam import retrieval
+from pipeline.models.devices import choose_device
 from pipeline.progress import OnProgress
 from pipeline.slices import Staged
 from pipeline.tables import TABLES
@@ -141,7 +142,7 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing) -> pl.
     glosses = readers.look_up_glosses(answers) if recipe.has_gloss else None
     facts = (readers.hash_items(open_items), asdict(recipe), job["fold"], vectors.revision)
     state = model_registry.locate_state(*facts)
-    device = readers.choose_device()
+    device = choose_device()
     model = training.fit(train_items, recipe, vectors, state, glosses=glosses, candidates=answers, device=device)
     candidates = training.rank_candidates(training.load(model.tensors, model.config, device), fold_items, DEPTH)
     proposals = candidates.select("item_id", word="candidates", reader=pl.lit(job["reader"])).explode("word")

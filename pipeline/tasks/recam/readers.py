@@ -18,6 +18,7 @@ from pipeline.examples.recam import building
 from pipeline.examples.recam import items as cloze
 from pipeline.metrics.recam import audit, reading
 from pipeline.models import word_vectors
+from pipeline.models.devices import choose_device
 from pipeline.models.pinned import strip_path
 from pipeline.models.word_vectors import WordVectors
 from pipeline.papers.recam import LEADERBOARDS
@@ -106,13 +107,6 @@ def look_up_glosses(words: Iterable[str]) -> dict[str, list[str]]:
     tokenize = segment.load_tokenizer("nltk").cut
     glosses = {word: wordnet.join_glosses(word) for word in sorted({word.lower() for word in words})}
     return {word: segment.split_words(gloss, tokenize) for word, gloss in glosses.items() if gloss}
-
-
-def choose_device() -> str:
-    """Choose a GPU if there is one, else the CPU."""
-    import torch
-
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def fit(
