@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 from pipeline.errors import BadInput
 from pipeline.models import encoder as encoders
 from pipeline.models import pinned
+from pipeline.models.devices import choose_device
 from pipeline.models.encoder import Encoder, encode, load
 from tests.support.rows import tiny
 
@@ -124,6 +126,16 @@ def test_a_batch_that_fills_the_gpu_is_halved(embedded: Encoder, monkeypatch: py
     most = 0
     with pytest.raises(torch.OutOfMemoryError):
         encode(embedded, texts[:1])
+
+
+def test_a_gpu_embeds_in_portions(embedded: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU, texts tokenized three at a time have the same rows in the same order, and cuDNN plans no attention."""
+    expected = encode(embedded, TEXTS)
+    monkeypatch.setattr(encoders, "GPU_TEXTS", 3)
+    monkeypatch.setattr(encoders, "move", lambda tensor, _: tensor)
+    assert np.abs(encode(replace(embedded, device="cuda", threads=2), TEXTS) - expected).max() < 1e-6
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert (choose_device(), choose_device("cpu"), torch.backends.cuda.cudnn_sdp_enabled()) == ("cuda", "cpu", False)
 
 
 @pytest.mark.parametrize(
