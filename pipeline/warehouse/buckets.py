@@ -15,7 +15,8 @@ SCRATCH: Literal["lz4"] = "lz4"  # compression of what is read once or twice: it
 
 def count_buckets(*frames: pl.LazyFrame, rows: int = 0) -> int:
     """Count the buckets of some rows each (default `ROWS`) that frames need together: at least 1."""
-    return max(1, -(-sum(int(frame.select(pl.len()).collect().item()) for frame in frames) // (rows or ROWS)))
+    counts = (frame.select(pl.len()).collect(engine="streaming").item() for frame in frames)
+    return max(1, -(-sum(counts) // (rows or ROWS)))
 
 
 def divide(frame: pl.LazyFrame, key: pl.Expr, count: int) -> list[pl.LazyFrame]:
