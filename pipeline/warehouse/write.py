@@ -17,6 +17,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import polars as pl
 import tenacity
 from dataframely.exc import ValidationError
@@ -224,18 +225,24 @@ def _check_rows(name: str, partition: Slice, frame: pl.LazyFrame) -> int:
     is_inside = pl.all_horizontal(pl.col(column) == pl.lit(value) for column, value in partition.items())
     # by 64-bit hash first, which needs 8 bytes a row; only if two hashes agree are the keys compared
     key_hash = pl.struct(key).hash() if key else pl.int_range(pl.len(), dtype=pl.UInt64)
+    hashes, outside_count = bytearray(), 0  # it grows in place
     try:
-        rows = schema.validate(frame).select(outside=~is_inside, key=key_hash).collect(engine="streaming")
+        rows = schema.validate(frame).select(outside=~is_inside, key=key_hash)
+        for batch in rows.collect_batches(maintain_order=False):
+            outside_count += int(batch["outside"].sum())
+            hashes += batch["key"].to_numpy().tobytes()
     except (ValidationError, pl.exceptions.ComputeError) as error:
         faults = _describe_faults(name, frame, error)
         raise BadInput(f"{name}: rows break the contract, nothing was written: {faults}") from error
-    if outside := int(rows["outside"].sum()):
-        raise BadInput(f"{name}: {outside} rows lie outside the slice {partition}; nothing was written")
-    if key and rows["key"].sort().n_unique() < rows.height:
+    if outside_count:
+        raise BadInput(f"{name}: {outside_count} rows lie outside the slice {partition}; nothing was written")
+    keys = np.frombuffer(hashes, np.uint64)
+    keys.sort()
+    if key and (keys[1:] == keys[:-1]).any():
         doubled = frame.group_by(key).len().filter(pl.col("len") > 1).head(3).collect().rows()
         if doubled:
             raise BadInput(f"{name}: the key {key} occurs more than once, nothing was written; first: {doubled}")
-    return rows.height
+    return len(keys)
 
 
 def _describe_faults(name: str, frame: pl.LazyFrame, error: Exception) -> str:

@@ -15,24 +15,31 @@ with model_days as (
     group by model_id, 2
 ),
 
-newest as (
-    select s.source, s.day, s.thread_id, s.comment_id, s.metric, s.value, s.model_id, s.signature
-    from scores as s
-    left join model_days as m on m.model_id = s.model_id and m.metric = s.metric
-    where s.metric in ('implicitness', 'subtext', 'context_shift')
-    qualify row_number() over (
-        partition by s.source, s.day, s.thread_id, s.comment_id, s.metric
-        order by s.signature like '%|count:%', coalesce(m.is_promoted, true) desc, m.trained_on desc nulls last, s.model_id
-    ) = 1
+-- one number for the order of models, so that an aggregate finds the first: a window would sort all scores
+places as (
+    select
+        v.metric, v.model_id, v.is_count,
+        row_number() over (order by v.is_count, coalesce(m.is_promoted, true) desc, m.trained_on desc nulls last, v.model_id)
+            as place
+    from (
+        select distinct metric, model_id, signature like '%|count:%' as is_count
+        from scores
+        where metric in ('implicitness', 'subtext', 'context_shift')
+    ) as v
+    left join model_days as m on m.model_id = v.model_id and m.metric = v.metric
 ),
 
-others as (
+newest as (
     select
-        source, day, thread_id, comment_id,
-        max(case when metric = 'subtext' then value end) as subtext,
-        max(case when metric = 'context_shift' then value end) as context_shift
-    from newest
-    group by source, day, thread_id, comment_id
+        s.source, s.day, s.thread_id, s.comment_id,
+        arg_min(s.value, p.place) filter (where s.metric = 'implicitness') as implicitness,
+        arg_min(s.value, p.place) filter (where s.metric = 'subtext') as subtext,
+        arg_min(s.value, p.place) filter (where s.metric = 'context_shift') as context_shift,
+        arg_min(s.model_id, p.place) filter (where s.metric = 'implicitness') as model_id,
+        arg_min(s.signature, p.place) filter (where s.metric = 'implicitness') as signature
+    from scores as s
+    join places as p on p.metric = s.metric and p.model_id = s.model_id and p.is_count = (s.signature like '%|count:%')
+    group by s.source, s.day, s.thread_id, s.comment_id
 ),
 
 final as (
@@ -40,19 +47,17 @@ final as (
         c.source, c.day, c.thread_id, c.comment_id, c.parent_id, c.lang, c.text, c.context, c.like_count,
         c.duplicate_count, c.created_at, c.is_hot,
         coalesce(a.title, left(a.text, 40)) as title, a.category,
-        n.value as implicitness, round(r.percentile + r.slope * (n.value - r.low), 1) as percentile, r.band,
-        o.subtext, o.context_shift, n.model_id, n.signature, r.weakness
+        n.implicitness, round(r.percentile + r.slope * (n.implicitness - r.low), 1) as percentile, r.band,
+        n.subtext, n.context_shift, n.model_id, n.signature, r.weakness
     from comments as c
     join newest as n
         on n.source = c.source and n.day = c.day and n.thread_id = c.thread_id and n.comment_id = c.comment_id
-        and n.metric = 'implicitness'
-    join others as o
-        on o.source = c.source and o.day = c.day and o.thread_id = c.thread_id and o.comment_id = c.comment_id
+        and n.implicitness is not null
     left join articles_distinct as a
         on a.source = c.source and a.day = c.day and a.thread_id = c.thread_id
     left join reference_scales as r
         on r.reference = 'sample' and r.model_id = n.model_id and r.lang = c.lang
-        and n.value >= r.low and n.value < r.high
+        and n.implicitness >= r.low and n.implicitness < r.high
 )
 
 select * from final;
