@@ -22,8 +22,7 @@ from pipeline.tasks.record.replace import replace_day
 
 ROWS_PER_SHARD = 10_000  # a minute or so; importing torch alone costs a task four seconds
 EXPLAINED = 20  # comments of each end of a source
-_COMMENT = ["source", "thread_id", "comment_id"]
-_ITEM = [*_COMMENT, "text_hash"]
+_ITEM = ["source", "thread_id", "comment_id", "text_hash"]
 _COLUMNS = ["day", *_ITEM]
 LANGS = ("zh", "en", "ja", "ko", "und")  # the languages of `text.language`
 
@@ -118,7 +117,7 @@ def publish(staged: Sequence[Staged], day: str, pins: Pins, run_id: str = "cli",
     def list_comments() -> pl.LazyFrame:
         return day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *_COLUMNS)
 
-    replace_day("scores", day, rows, makers, list_comments, _COMMENT, _ITEM, run_id)
+    replace_day("scores", day, rows, makers, list_comments, _ITEM, _ITEM, run_id)
     _publish_words(words, day, model_id, run_id)
     published = warehouse.scan("scores", (pl.col("day") == parse_day(day)) & _is_by(model_id)).select("source")
     runs.record_scores(published, day, "score", METRIC, [model_id], run_id, started)

@@ -15,6 +15,7 @@ from pipeline.io.rows import read_chunks
 from pipeline.tables import DOCUMENTATION, SOURCE
 from pipeline.tasks.erasure import pages, rules
 from pipeline.tasks.erasure.rules import COMMENT, RULES, THREAD, Targets, create_keys, has_text, is_among, is_one_of
+from pipeline.tasks.record import derived
 
 _KINDS = ("user_id", "comment_id", "thread_id")
 COLUMNS = ("source", *_KINDS)
@@ -182,7 +183,8 @@ def resolve(request: CheckedRequest) -> Targets:
         texts=texts,
         hashes=pl.concat(hashes).unique().sort(),
         excerpts=excerpts,
-        tokens=_select_unshared(comments, other_comments, ["source", "day", "text_hash"]),
+        tokens=_find_stale(comments, other_comments, "tokens", "projections"),
+        scores=_find_stale(comments, other_comments, "scores", "scores_explained"),
         vectors=vectors.collect(engine="streaming")["text_hash"],
         user_ids=request.user_ids,
         raw_ids=request.raw_ids,
@@ -190,6 +192,14 @@ def resolve(request: CheckedRequest) -> Targets:
     targets = _add_derived(targets, request)
     ids = {*targets.user_ids, *targets.hashes, *targets.label_tasks["row_id"], *rules.join_ids(targets)}
     return targets._replace(marks=sorted({*targets.excerpts, *ids}))
+
+
+def _find_stale(comments: pl.DataFrame, other_comments: pl.LazyFrame, *tables: str) -> pl.DataFrame:
+    """Find the keys of rows that no other comment has: of these comments, and of earlier ones that are gone."""
+    key = ["source", "day", *derived.KEYS[tables[0]]]
+    keys = [_scan_keys(name, pl.lit(value=True), *key) for name in tables]
+    rows = pl.concat([comments.select(key).lazy(), *keys]).unique()
+    return rows.join(other_comments.select(key), on=key, how="anti").collect(engine="streaming").sort(key)
 
 
 def _scan_keys(table: str, condition: pl.Expr, *columns: str, **renamed: str) -> pl.LazyFrame:

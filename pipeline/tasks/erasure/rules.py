@@ -41,6 +41,7 @@ class Targets(NamedTuple):
     hashes: pl.Series = _NO_IDS  # text_hash of the texts
     excerpts: Sequence[str] = ()  # ends of texts that are long enough, in all spellings
     tokens: pl.DataFrame = create_keys("source", "day", "text_hash")  # without a comment that stays on the day
+    scores: pl.DataFrame = create_keys("source", "day", "thread_id", "comment_id", "text_hash")  # likewise
     vectors: pl.Series = _NO_IDS  # text_hash of the embeddings whose text stands in no comment that stays
     generated_comments: pl.DataFrame = create_keys(*COMMENT)  # comment_id is the generated_id
     cloze_items: pl.DataFrame = create_keys(*COMMENT)  # comment_id is the item_id
@@ -215,8 +216,8 @@ RULES: dict[str, Rule] = {
     "tokens": Rule([_among("tokens"), _BY_HASH]),  # if no comment of source and day still has it
     "embeddings": Rule([_one_of("text_hash", "vectors")]),  # also of comments that were changed or replaced
     "projections": Rule([_among("tokens"), _BY_HASH]),
-    "scores": Rule([_among("comments"), _BY_HASH]),
-    "scores_explained": Rule([_among("comments"), _BY_HASH]),
+    "scores": Rule([_among("comments"), _among("scores"), _BY_HASH]),
+    "scores_explained": Rule([_among("comments"), _among("scores"), _BY_HASH]),
     # a model whose files contain words (`registry.classify_contents`) and that was trained on the text, or of which no
     # training text is left, or whose training texts were not recorded: its files are removed; its row stays and is no
     # longer promoted

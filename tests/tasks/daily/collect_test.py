@@ -14,7 +14,7 @@ from pipeline.collect import fetch
 from pipeline.collect.sites import netease
 from pipeline.errors import BadInput, Refused
 from pipeline.papers.commenting import WINDOW as PAPER_WINDOW
-from pipeline.tasks.daily import collect
+from pipeline.tasks.daily import collect, score, tokenize
 from pipeline.warehouse import buckets
 from tests.support.commands import import_here
 from tests.support.servers.site import Answer, Site
@@ -45,6 +45,29 @@ def test_imports_of_other_files_are_left_alone(tables: Path, tmp_path: Path) -> 
     assert texts() == ["of a mended", "of b", "of c", "of d"]
     files = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2", c="two")]  # of the same name
     assert collect.import_files(files, "mine", DAY)[0]["kept"] == 2
+
+
+def test_a_changed_comment_loses_what_was_derived(tables: Path, tmp_path: Path) -> None:
+    """After another import of a file, a comment with a new text has no score of the old one, and a note names both."""
+    path = tmp_path / "a.csv"
+    path.write_text("id,text\n1,今天真冷\n2,他说得真好\n3,某人又迟到了\n", encoding="utf-8")
+    collect.import_files([path], "mine", DAY)
+    derived_tables = ("tokens", "scores", "scores_explained")
+    tokenize.run(DAY)
+    score.run(DAY, explained=3)
+    counts = [warehouse.scan(name).select(pl.len()).collect().item() for name in derived_tables]
+    states = [warehouse.get_snapshot_id(name) for name in derived_tables]
+    collect.import_files([path], "mine", DAY)
+    assert [warehouse.get_snapshot_id(name) for name in derived_tables] == states
+    path.write_text("id,text\n1,今天真冷\n2,没人信\n", encoding="utf-8")
+    collect.import_files([path], "mine", DAY)
+    assert warehouse.query("select comment_id from comments_scored").rows() == [("a.csv-2",)]
+    is_unchanged = pl.col("comment_id") == "a.csv-2"
+    kept = warehouse.scan("comments").filter(is_unchanged).select("text_hash").collect()
+    for name in derived_tables:
+        assert_frame_equal(warehouse.scan(name).select(pl.col("text_hash").unique()).collect(), kept)
+    stale_count = sum(counts) - sum(warehouse.scan(name).select(pl.len()).collect().item() for name in derived_tables)
+    assert any(f"that changed or are gone: {stale_count} rows" in line for line in left_out.list_lines())
 
 
 def test_size_of_buckets_does_not_matter(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:

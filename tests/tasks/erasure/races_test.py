@@ -38,6 +38,16 @@ def test_rows_of_another_table_in_the_folder_stop_an_erasure(tables: Path, monke
         run.forget(Request(comment_ids=["c1"]))
 
 
+def test_rows_of_comments_that_nothing_has_any_more_go_too(tables: Path) -> None:
+    """Tokens and scores of a replaced comment, whose old states another erasure removed, go though none names them."""
+    put_world("comments", "tokens", "scores")
+    put_rows("comments", WORLD["comments"].remaining)
+    warehouse.purge("comments", timedelta(0))
+    run.forget(PERSON)
+    for name in ("tokens", "scores"):
+        assert_frame_equal(held(name), expect_rows(name))
+
+
 @pytest.mark.parametrize("name", ["scores", "comments"])
 def test_one_that_is_killed_leaves_its_receipts(tables: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Killed before the old states go, it goes on with the same receipts, which add up; then it is another erasure."""
