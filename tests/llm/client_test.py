@@ -79,13 +79,6 @@ def test_an_answer_is_stored_with_its_request(engine: sa.Engine, served: Callabl
     assert (row["model"], row["revision"], row["attempt"], row["run_id"]) == ("m", "r1", 2, "run")
 
 
-def test_equal_requests_are_one(engine: sa.Engine, served: Callable[..., Server]) -> None:
-    """A request that comes twice in the stream is sent once and counted once."""
-    server, progress = served(), []
-    outcome = live(build_requests(3) * 2, engine, server, on_progress=progress.append)
-    assert (len(outcome.answers), server.sent.total(), sum(progress)) == (3, 3, 3)
-
-
 def test_requests_are_read_as_they_are_needed(engine: sa.Engine, served: Callable[..., Server]) -> None:
     """A long stream is not read ahead by more than one look into the ledger."""
     server, numbers, ahead = served(), [], []

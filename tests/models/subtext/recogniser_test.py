@@ -35,19 +35,6 @@ def model(classes: int = 2, **changes: Any) -> Subtext:
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
-@pytest.mark.parametrize("is_bidirectional", [False, True])
-def test_shapes(batch: Batch, pooling: str, is_bidirectional: bool) -> None:
-    """A logit a class; Mean of the sentence has width f, that of context and sentence 2f (CSD-30)."""
-    recogniser = model(pooling=pooling, is_bidirectional=is_bidirectional, classes=3)
-    width = 12 if is_bidirectional else 6
-    assert recogniser.features(*batch.sentence).shape == (N, width)
-    assert recogniser.alone.weight.shape == (5, width)
-    assert recogniser.together.weight.shape == (5, 2 * width)
-    assert recogniser.compare.weight.shape == (3, 10)
-    assert recogniser(batch.sentence, batch.context).shape == (N, 3)
-
-
-@pytest.mark.parametrize("pooling", POOLINGS)
 def test_gradient_reaches_the_lstm(batch: Batch, pooling: str) -> None:
     """Every weight has gradient, the LSTM's too: it has none where Mean is applied to e, as printed (errata E10)."""
     recogniser = model(pooling=pooling, comparison="product")

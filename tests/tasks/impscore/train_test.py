@@ -1,6 +1,5 @@
 """ImpScore as tasks: training from the tables and from files, promotion, the model in force."""
 
-import json
 import shutil
 import zlib
 from collections.abc import Callable
@@ -53,12 +52,6 @@ def get_shipped_id() -> str:
     return registry.read(in_force.SHIPPED).model_id
 
 
-def test_training_without_pairs(tables: object) -> None:
-    """Without pairs training raises Missing with the command that adds pairs."""
-    with pytest.raises(Missing, match="the table pairs is empty; add pairs first: `undertone pairs build --help`"):
-        train.train(DAY)
-
-
 def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Path) -> None:
     """The same pairs and numbers give the same id, one row of `models`, the same evaluations, one folder.
 
@@ -77,46 +70,6 @@ def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Pat
     promoted = rows.filter("is_promoted").select("model_id", "completion_models").rows()
     assert promoted == [(other_id, ["someone"])]
     assert in_force.find_model_id(DAY) == in_force.find_model_id(None) == other_id != model_id
-
-
-def test_model_row_says_what_it_was_made_of(imported: object) -> None:
-    """A model's row names recipe, encoder, data and who answered: here the sample, so the report can warn (X-05).
-
-    Days go on being scored by the shipped model, as a training on the sample alone is for trying out.
-    """
-    row = load_table("models").row(0, named=True)
-    assert row["completion_models"] == ["undertone-sample"]
-    assert row["kind"] == "impscore"
-    assert not row["is_promoted"]
-    assert in_force.find_model_id(DAY) == in_force.find_model_id(None) == get_shipped_id()
-    assert json.loads(row["config"])["any"]["epochs"] == 5
-    assert len(row["data_hash"]) == len(row["encoder_revision"]) == 64
-
-
-def test_evaluations_have_their_baselines(imported: object) -> None:
-    """A model has both accuracies by split and source, those of each epoch, and the surface baselines."""
-    numbers = load_table("evaluations")
-    assert numbers["model_id"].unique().to_list() == load_table("models")["model_id"].to_list()
-    assert numbers.filter(pl.col("epoch") > 0).height == 5
-    final = numbers.filter((pl.col("metric") == "implicitness_accuracy") & (pl.col("epoch") == 0))
-    assert {"all", "sample_en", "sample_zh"} <= set(final["subset"])
-    with_baseline = final.filter((pl.col("split") == "test") & ~pl.col("subset").str.starts_with("matched:"))
-    assert with_baseline["baseline"].is_not_null().all()
-    assert {f"{n}_baseline" for n in ("length", "punctuation", "words", "source")} <= set(numbers["metric"])
-
-
-def test_two_trainings_of_a_day(imported: object, tiny_encoder: Path) -> None:
-    """Both models keep their rows, the last one promoted is in force, and training the first again promotes it again.
-
-    A model that is not promoted leaves the one in force as it is.
-    """
-    first, second = (train_model(seed=seed, promote=True) for seed in (1, 2))
-    assert first != second
-    assert in_force.find_model_id(DAY) == second
-    assert train_model(seed=1, promote=True) == first == in_force.find_model_id(DAY)
-    assert load_table("models")["is_promoted"].sum() == 1
-    assert load_table("models").height == 3
-    assert train_model(seed=3) != in_force.find_model_id(DAY) == first
 
 
 def test_model_for_a_day(tables: object, enlist: Enlist) -> None:
@@ -252,21 +205,6 @@ def test_held_out_pairs_measure_both_accuracies(imported: Path) -> None:
     held_out = train.make_held_out(rows.with_columns(split=pl.lit("test")))
     counts = {part.metric: len(part.texts) for part in held_out}
     assert counts == {"implicitness_accuracy": 40, "pragmatics_accuracy": 40}
-
-
-def test_headline() -> None:
-    """The headline has both accuracies of the test split over all pairs, or of another split if there is no test."""
-    numbers = [
-        ("implicitness_accuracy", "test", "all", 0.9, 0.7),
-        ("pragmatics_accuracy", "test", "all", 0.8, None),
-        ("implicitness_accuracy", "train", "all", 0.99, None),
-        ("implicitness_accuracy", "test", "mine", 0.1, 0.6),
-    ]
-    rows = pl.DataFrame(numbers, schema=["metric", "split", "subset", "value", "baseline"], orient="row")
-    expected = {"accuracy": 0.9, "implicitness_accuracy": 0.9, "pragmatics_accuracy": 0.8}
-    assert train.select_headline(rows) == expected
-    only = rows.filter(pl.col("split") == "train").with_columns(baseline=pl.lit(0.7))
-    assert train.select_headline(only)["accuracy"] == 0.99
 
 
 def test_pairs_without_a_test_part_are_measured(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
