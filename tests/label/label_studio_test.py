@@ -186,15 +186,11 @@ def test_a_rater_goes_by_an_id() -> None:
 @pytest.mark.parametrize(
     ("span", "marked", "expected"),
     [
-        ("1-6", "你可真准时", "1-6"),
-        ("1-6", None, "1-6"),
+        ("1-6", "你可真准时", "1-6"), ("1-6", None, "1-6"),
         ("2-7", "你可真准时", "1-6"),  # UTF-16 units, the emoji being two
-        ("0-2", "😀", "0-1"),
-        ("1-6", "别的字", None),
-        ("5-99", None, None),
-        ("6-6", None, None),
+        ("0-2", "😀", "0-1"), ("1-6", "别的字", None), ("5-99", None, None), ("6-6", None, None),
     ],
-)
+)  # fmt: skip
 def test_a_span_is_where_the_words_are(span: str, marked: str | None, expected: str | None) -> None:
     """Offsets count characters, older editors' UTF-16 units are turned into them, others are left out and listed."""
     export = parse(build_result("span", span, **({"text": marked} if marked else {})))

@@ -243,24 +243,18 @@ def test_a_token_that_stays_refused_ends(studio: Studio) -> None:
 @pytest.mark.parametrize(
     ("request_name", "fault", "error", "message"),
     [
-        ("GET projects", 401, Refused, "asked to fail"),
-        ("GET projects", 403, Refused, "token"),
-        ("GET projects", 404, BadInput, "404"),
-        ("GET projects", 400, BadInput, "asked to fail"),
-        ("GET projects", 503, Retry, "503"),
-        ("GET projects", "drop", Retry, "GET /api/projects/"),
+        ("GET projects", 401, Refused, "asked to fail"), ("GET projects", 403, Refused, "token"),
+        ("GET projects", 404, BadInput, "404"), ("GET projects", 400, BadInput, "asked to fail"),
+        ("GET projects", 503, Retry, "503"), ("GET projects", "drop", Retry, "GET /api/projects/"),
         ("GET projects", (200, b"<html>"), SchemaDrift, "not JSON"),
-        ("GET projects", (200, []), SchemaDrift, "found list"),
-        ("GET projects", (200, {}), SchemaDrift, "results"),
-        ("GET projects", (302, {}), BadInput, "302"),
-        ("POST refresh", 401, Refused, "token/refresh/: 401"),
-        ("POST refresh", 404, BadInput, "token/refresh/: 404"),
-        ("POST refresh", 503, Retry, "token/refresh/: 503"),
+        ("GET projects", (200, []), SchemaDrift, "found list"), ("GET projects", (200, {}), SchemaDrift, "results"),
+        ("GET projects", (302, {}), BadInput, "302"), ("POST refresh", 401, Refused, "token/refresh/: 401"),
+        ("POST refresh", 404, BadInput, "token/refresh/: 404"), ("POST refresh", 503, Retry, "token/refresh/: 503"),
         ("POST refresh", (200, b"<html>"), SchemaDrift, "no `access`"),
         ("POST refresh", (200, {"token": "x"}), SchemaDrift, "no `access`"),
         ("POST refresh", (200, []), SchemaDrift, "no `access`"),
     ],
-)
+)  # fmt: skip
 def test_what_goes_wrong_has_a_kind(
     studio: Studio, request_name: str, fault: Any, error: type[UndertoneError], message: str
 ) -> None:

@@ -163,17 +163,12 @@ FLAGGED = [
     ({"model": "mod-1", "results": {"flagged": True}}, None),
 ]
 CHATS = [
-    (chat("x"), "answer to x"),
-    (chat("x", content="\ud800 a\0b"), "? a\ufffdb"),
-    (chat("x", content=None), None),
+    (chat("x"), "answer to x"), (chat("x", content="\ud800 a\0b"), "? a\ufffdb"), (chat("x", content=None), None),
     ({"choices": [{"message": {"content": None, "refusal": "I cannot."}}]}, "I cannot."),
-    ({"choices": [{"message": {"content": ""}}]}, ""),
-    ({"choices": [{"message": "text"}]}, None),
-    ({"choices": [{"message": {"content": ["part"]}}]}, None),
-    ({"choices": [], "usage": None}, None),
-    ({"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": -1}}, "x"),
-    ({"choices": None}, None),
-]
+    ({"choices": [{"message": {"content": ""}}]}, ""), ({"choices": [{"message": "text"}]}, None),
+    ({"choices": [{"message": {"content": ["part"]}}]}, None), ({"choices": [], "usage": None}, None),
+    ({"choices": [{"message": {"content": "x"}}], "usage": {"prompt_tokens": -1}}, "x"), ({"choices": None}, None),
+]  # fmt: skip
 NEITHER = [(body, None) for body in ({}, "<html>", "[]", "null", '"results"', "")]
 
 

@@ -125,17 +125,12 @@ def test_colloquial_has_its_official_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "labels", "reason"),
     [
-        ("['嗯', 好']", ["0", "1"], "malformed_words"),
-        ("__import__('os').getcwd()", ["0", "1"], "malformed_words"),
-        ("(" * 5000, ["0", "1"], "malformed_words"),
-        ("['\\d', 3]", ["0", "1"], "malformed_words"),
-        (f"['{'a' * compression.LONGEST}']", ["1"], "malformed_words"),
-        (ZH[2], ["0", "2"], "malformed_labels"),
-        (ZH[2], ["1"], "lengths_differ"),
-        (ZH[2], ["0", "0"], "nothing_kept"),
-        ([], [], "no_words"),
+        ("['嗯', 好']", ["0", "1"], "malformed_words"), ("__import__('os').getcwd()", ["0", "1"], "malformed_words"),
+        ("(" * 5000, ["0", "1"], "malformed_words"), ("['\\d', 3]", ["0", "1"], "malformed_words"),
+        (f"['{'a' * compression.LONGEST}']", ["1"], "malformed_words"), (ZH[2], ["0", "2"], "malformed_labels"),
+        (ZH[2], ["1"], "lengths_differ"), (ZH[2], ["0", "0"], "nothing_kept"), ([], [], "no_words"),
     ],
-)
+)  # fmt: skip
 def test_malformed_literals_are_dropped_and_the_rest_keeps_its_place(
     tmp_path: Path, words: object, labels: object, reason: str
 ) -> None:
