@@ -147,17 +147,6 @@ def test_a_field_that_was_asked_and_not_answered_is_listed() -> None:
     assert labels.filter(rater_id="ls-12").select("field", "value").rows() == [("sarcasm", "1"), ("subtext", "0")]
 
 
-@pytest.mark.parametrize(("stage", "people"), [(1, 3), (2, 1)])
-def test_full_tasks_are_listed(stage: int, people: int) -> None:
-    """Answers of three people take a task, of one in stage 2, even if they say nothing; skips do not (measured)."""
-    data = {"task_id": TASK, "text": TEXT, "round": 1, "stage": stage}
-    users: list[Any] = [11, {"id": 12, "email": "b@example.org"}, 13]
-    answers = [annotate(user, number=n) for n, user in enumerate(users[:people])]
-    free = [*answers[1:], annotate(14, was_cancelled=True), annotate(None), *answers[1:]]
-    export = build_export(*answers, data=data) + build_export(*free, data=data, id=8)
-    assert label_studio.parse_export(export, TASKS).full_tasks.rows() == [(TASK, "7")]
-
-
 def test_the_later_answer_of_a_rater_stands() -> None:
     """The server takes two answers of a rater (measured, 1.23): the one changed last counts, whole."""
     answers = [
@@ -209,13 +198,6 @@ def test_both_ways_of_counting_find_any_span(text: str, data: st.DataObject) -> 
         assert span is not None
         span_start, span_end = map(int, span.split("-"))
         assert text[span_start:span_end] == text[start:end]
-
-
-def test_a_second_span_is_left_out() -> None:
-    """One span a rater counts, the first."""
-    export = parse(build_result("span", "0-1"), build_result("span", "1-2"))
-    assert export.labels["value"].to_list() == ["0-1"]
-    assert export.skipped.select("field", "reason").rows() == [("span", "second_span")]
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,6 @@ def test_equals_scikit_learn(rows: list[tuple[int, int]]) -> None:
     assert classification.macro_f1(truth, predicted) == compute_metric(table, "f1")
 
 
-def test_tables_are_measured_together() -> None:
-    """A metric of stacked tables is that of each."""
-    tables = np.random.default_rng(1).integers(0, 9, (5, 3, 3))
-    for metric in ("accuracy", "precision", "recall", "f1"):
-        expected = [float(compute_metric(table, metric)) for table in tables]
-        assert compute_metric(tables, metric) == pytest.approx(expected)
-
-
 def test_paired_bootstrap() -> None:
     """A predictor is not better than itself (p 1); one that mends 30 of another's 60 faults and adds none surely is."""
     truth = np.tile([0, 1], 100)

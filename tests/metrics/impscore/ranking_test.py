@@ -84,16 +84,6 @@ def test_mean_correlations_reproduce_table_5() -> None:
         assert ranking.average_correlations(rows.sample(fraction=1, shuffle=True, seed=3)) == actual
 
 
-def test_mean_correlations_stay_within_groups() -> None:
-    """Levels of one group are not compared with those of another; a group counts once, however long."""
-    rows = pl.DataFrame(
-        {"group": ["a", "a", "b", "b", "b"], "level": [1, 2, 1, 2, 3], "value": [100.0, 200.0, 3.0, 2.0, 1.0]}
-    )
-    assert ranking.average_correlations(rows) == (0.0, 0.0, 2)  # +1 and -1
-    assert ranking.average_correlations(rows.filter(pl.col("group") == "a")) == (1.0, 1.0, 1)
-    assert ranking.average_correlations(rows.clear()) == (0.0, 0.0, 0)
-
-
 def test_agreement_by_hand() -> None:
     """Three raters on two groups of three items: the mean over groups of each pair's correlation (IMP-35)."""
     ratings = np.array([[[1, 2, 3], [1, 2, 3]], [[1, 3, 2], [1, 2, 3]], [[3, 2, 1], [1, 2, 3]]], float)

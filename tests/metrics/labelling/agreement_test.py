@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import cohen_kappa_score
 
-from pipeline.metrics.labelling.agreement import encode_values, estimate_interval, find_least_tae, measure, tabulate
+from pipeline.metrics.labelling.agreement import estimate_interval, find_least_tae, measure, tabulate
 from pipeline.metrics.labelling.measures import MEASURES, combine_ratios, compute_ratios
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 
@@ -206,12 +206,6 @@ def test_table_of_fields() -> None:
     assert all(row[f"{name}_low"] <= row[name] <= row[f"{name}_high"] for name in ("fleiss", "tae", "cohen"))
     other = table.row(2, named=True)
     assert (other["tae"], other["tae_low"], other["fleiss"], other["fleiss_low"]) == (1, 1, None, None)
-
-
-def test_values_are_encoded() -> None:
-    """Values become their places in the schema; nulls stay, numbers are read as text."""
-    assert encode_values("sarcasm", pl.Series([-1, None, 1, 0])).to_list() == [2, None, 0, 1]
-    assert encode_values("emotion", pl.Series(["None", "anger"])).to_list() == [8, 0]
 
 
 def test_claims_about_table_2() -> None:

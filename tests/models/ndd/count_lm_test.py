@@ -93,19 +93,6 @@ def test_equals_the_textbook(corpus: list[list[str]], sentences: list[list[str]]
         assert distribution == pytest.approx([*expected.values()], abs=1e-6)
 
 
-def test_by_hand() -> None:
-    """Of "a b", "a c", "a b": between a and the end stood b twice and c once, so P(b) is (2 + 2 P'(b)) / 5.
-
-    So it is after a alone, and before the end alone: P'(b) is (2 + 2 P(b)) / 5. Of the six words, of three kinds, two
-    are b, and there are four entries: P(b) is (2 + 3 / 4) / 9 = 11 / 36.
-    """
-    model = fit([["a", "b"], ["a", "c"], ["a", "b"]])
-    assert model.words == ["a", "b", "c"]
-    lower = (2 + 2 * 11 / 36) / 5
-    assert predict(model, [["a", "x"]], [(0, 1)])[0, 1] == pytest.approx((2 + 2 * lower) / 5)
-    assert model.surprisals([["a", "b"]])[0][1] == pytest.approx(-math.log((2 + 2 * lower) / 5))
-
-
 @settings(max_examples=20)
 @given(corpora, st.lists(st.lists(st.sampled_from("abcdeAxy"), max_size=6), min_size=1, max_size=4), st.booleans())
 def test_distributions_are_ones(corpus: list[list[str]], sentences: list[list[str]], is_cached: bool) -> None:

@@ -207,6 +207,21 @@ def test_held_out_pairs_measure_both_accuracies(imported: Path) -> None:
     assert counts == {"implicitness_accuracy": 40, "pragmatics_accuracy": 40}
 
 
+def test_headline() -> None:
+    """The headline has both accuracies of the test split over all pairs, or of another split if there is no test."""
+    numbers = [
+        ("implicitness_accuracy", "test", "all", 0.9, 0.7),
+        ("pragmatics_accuracy", "test", "all", 0.8, None),
+        ("implicitness_accuracy", "train", "all", 0.99, None),
+        ("implicitness_accuracy", "test", "mine", 0.1, 0.6),
+    ]
+    rows = pl.DataFrame(numbers, schema=["metric", "split", "subset", "value", "baseline"], orient="row")
+    expected = {"accuracy": 0.9, "implicitness_accuracy": 0.9, "pragmatics_accuracy": 0.8}
+    assert train.select_headline(rows) == expected
+    only = rows.filter(pl.col("split") == "train").with_columns(baseline=pl.lit(0.7))
+    assert train.select_headline(only)["accuracy"] == 0.99
+
+
 def test_pairs_without_a_test_part_are_measured(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """Where all pairs were trained on, headline and summary are of the training split, with baselines.
 
