@@ -20,7 +20,6 @@ TEXT = "😀你可真准时，才迟到一小时"
 TASK = "0" * 31 + "1"
 TASKS = pl.DataFrame({"task_id": [TASK, "0" * 31 + "2"], "text": [TEXT, "Lovely weather & <b>rain</b>"]})
 WHOLE = TASKS.with_columns(context=None, lang=pl.lit("zh"), schema_version=pl.lit("1"))
-HOSTILE = ["<script>alert(1)</script>", "$text {{task_id}}", '"/><Choices name="x"/>', "]]>&amp;", "=1+1", "s3://a/b"]
 
 
 def build_export(*annotations: dict[str, Any], **task: Any) -> list[dict[str, Any]]:

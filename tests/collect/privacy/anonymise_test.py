@@ -116,11 +116,6 @@ def test_a_column_of_surrogates() -> None:
     assert hash_users(pl.Series("user", ["1", None, "2", "1"]), "weibo", KEY).to_list() == [one, None, two, one]
 
 
-CHARACTERS = (
-    "一二好的吧，。！（） \n@＠:：.[]-_+/0123456789abcXQvxw微信回复号是①𝟏幺\u034f\u200b\ufe0f\U000e0031艾特点加京A"
-)
-
-
 NEIGHBOUR = st.text(st.sampled_from("一二三好的吧打加电话邮箱，。！？：；（）、《》“” \u3000\n"), max_size=12)
 PHONE = st.builds(
     lambda prefix, second, rest, gap: f"{prefix}1{second}{rest[0]}{gap}{rest[1:5]}{gap}{rest[5:]}",

@@ -183,10 +183,8 @@ def test_a_benchmark_is_its_problematic_part(tables: Path, model: str) -> None:
     rows = [(f"{text} {n}", label) for text, label in SENTENCES for n in range(2)]
     import_rows("dghsd", rows)
     import_rows("mine", rows)
-    for source in ("dghsd", "mine"):
-        shard = study_rows.stage_data_set(source, DAY, model)
-        for study in ("data_sets", "diversity"):
-            study_rows.publish(study, [shard], DAY)
+    shards = [{"study": "data_sets", **study_rows.stage_data_set(source, DAY, model)} for source in ("dghsd", "mine")]
+    assert study_rows.publish_all(shards, DAY) == load_table().height
     spreads = study_rows.load_spreads(DAY)
     assert spreads.columns == ["study", "subset", "mean", "sd", "row_count", "paper_count"]
     counts = {(study, subset): sizes for study, subset, *sizes in spreads.drop("mean", "sd").rows()}
