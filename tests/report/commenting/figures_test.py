@@ -58,26 +58,6 @@ def test_the_most_frequent_categories_are_drawn() -> None:
     assert "not known" in few
 
 
-def test_grades_are_means_of_items() -> None:
-    """Two raters who give 4 and 5 make one comment at 4.5; the mean is marked, and that of the paper if given."""
-    rows = pl.DataFrame({"item_id": ["a", "a", "b", "b"], "grade": [4, 5, 2, 2]})
-    text = said(figures.draw_grades(rows, 3.6))
-    for part in ("mean 3.25", "mean in the paper 3.6", "n = 2 comments"):
-        assert part in text
-    assert text.count("50.0 %") == 2
-    assert "paper" not in said(figures.draw_grades(rows))
-
-
-def test_scatter_has_the_panels_of_figure_1() -> None:
-    """BLEU-1, METEOR and W-METEOR by default, whatever else there is; r is numpy's, of grades without noise."""
-    names = [text for text in words(draw("scatter")) if text in {"BLEU-1", "METEOR", "W-METEOR", "CIDEr"}]
-    assert names == ["BLEU-1", "METEOR", "W-METEOR"]
-    part = SCATTER.filter((pl.col("metric") == "meteor") & ~pl.col("is_weighted"))
-    r = np.corrcoef(part["grade"], part["value"])[0, 1]
-    assert f"METEOR n = 60, r = {r:.2f}" in said(draw("scatter"))
-    assert "CIDEr" in said(figures.draw_scatter(SCATTER.filter(metric="cider")))
-
-
 def test_scatter_is_bounded() -> None:
     """Of many comments a sample is drawn, and the figure says so; n is of all. A constant has no r."""
     value, grade = np.random.default_rng(0).random((2, 5000))
