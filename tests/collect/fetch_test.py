@@ -533,13 +533,10 @@ def test_cookie_is_sent_to_pages_only(spool: fetch.Spool) -> None:
 @pytest.mark.parametrize(
     "answers",
     [
-        [],
-        *([Answer(status, {"Retry-After": "9999"})] * 9 for status in (403, 404, 429, 500)),
-        [Answer(200, {"Content-Type": "text/html"}, HTML)],
-        [Answer(body="{")],
-        [Answer(delay=2)] * 9,
+        [], *([Answer(status, {"Retry-After": "9999"})] * 9 for status in (403, 404, 429, 500)),
+        [Answer(200, {"Content-Type": "text/html"}, HTML)], [Answer(body="{")], [Answer(delay=2)] * 9,
     ],
-)
+)  # fmt: skip
 def test_cookie_is_never_told(
     spool: fetch.Spool, tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture, answers: list[Answer]
 ) -> None:

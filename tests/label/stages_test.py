@@ -73,15 +73,11 @@ def get_verdict(decisions: Decisions, field: str = "subtext", number: int = 0) -
 
 # what CSD, section 3.2, and the rules of the process say, by answer and round; V is the adjudicator's value
 PARTLY = {
-    (None, 1): ("open", "to_adjudicate"),
-    (None, 2): ("open", "to_adjudicate"),
-    ("V", 1): ("adjudicated", "adjudicator"),
-    ("V", 2): ("adjudicated", "adjudicator"),
-    (AGAIN, 1): ("open", "to_relabel"),
-    (AGAIN, 2): ("deleted", "specious_twice"),
-    (DELETE, 1): ("deleted", "adjudicator_deleted"),
-    (DELETE, 2): ("deleted", "adjudicator_deleted"),
-}
+    (None, 1): ("open", "to_adjudicate"), (None, 2): ("open", "to_adjudicate"),
+    ("V", 1): ("adjudicated", "adjudicator"), ("V", 2): ("adjudicated", "adjudicator"),
+    (AGAIN, 1): ("open", "to_relabel"), (AGAIN, 2): ("deleted", "specious_twice"),
+    (DELETE, 1): ("deleted", "adjudicator_deleted"), (DELETE, 2): ("deleted", "adjudicator_deleted"),
+}  # fmt: skip
 TABLE = {
     "partly": PARTLY,
     "different": PARTLY  # of three values none is chosen, and three values in round 2 are specious twice

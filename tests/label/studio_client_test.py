@@ -76,11 +76,8 @@ def test_a_project_is_found_behind_others_of_like_titles(studio: Studio, client:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [
-        ({"label_config": "<View/>"}, "another form"),
-        ({"maximum_annotations": 1}, "to 1 raters, expected 3"),
-    ],
-)
+    [({"label_config": "<View/>"}, "another form"), ({"maximum_annotations": 1}, "to 1 raters, expected 3")],
+)  # fmt: skip
 def test_a_project_that_does_not_fit_is_refused(
     studio: Studio, client: httpx.Client, project: int, change: dict[str, Any], message: str
 ) -> None:

@@ -97,14 +97,11 @@ def test_funnel_lists_each_reason_of_each_run(select: Select) -> None:
         {"source": "zhihu"},
     ]
     dropped = [
-        {"step": "clean", "reason": "empty"},
-        {"step": "clean", "reason": "empty", "row_key": "2"},
-        {"step": "deduplicate", "reason": "same_comment"},
-        {"step": "parse", "reason": "deleted"},
-        {"step": "erased", "reason": "erased"},
-        {"step": "pairs", "reason": "same_words"},
+        {"step": "clean", "reason": "empty"}, {"step": "clean", "reason": "empty", "row_key": "2"},
+        {"step": "deduplicate", "reason": "same_comment"}, {"step": "parse", "reason": "deleted"},
+        {"step": "erased", "reason": "erased"}, {"step": "pairs", "reason": "same_words"},
         {"step": "clean", "reason": "empty", "origin": "elsewhere"},
-    ]
+    ]  # fmt: skip
     assert select("select * from funnel order by all", runs=runs, dropped=dropped) == [
         (DAY, "weibo", "test", "collect", 10, 5, 5, "clean", "empty", 2),
         (DAY, "weibo", "test", "collect", 10, 5, 5, "deduplicate", "same_comment", 1),
@@ -158,12 +155,9 @@ def test_compression_by_system_counts_and_averages(select: Select) -> None:
 def test_holes_count_what_is_missing(select: Select) -> None:
     """Texts without tokens are counted once each, comments without scores one by one; whole days are not listed."""
     comments = [
-        {"text": "done"},
-        {"text": "same", "day": NEXT},
-        {"text": "same", "day": NEXT, "thread_id": "t2"},
-        {"text": "other", "day": NEXT},
-        {"text": "tokenized", "day": NEXT},
-    ]
+        {"text": "done"}, {"text": "same", "day": NEXT}, {"text": "same", "day": NEXT, "thread_id": "t2"},
+        {"text": "other", "day": NEXT}, {"text": "tokenized", "day": NEXT},
+    ]  # fmt: skip
     days = {"done": DAY, "tokenized": NEXT, "same": DAY}
     tokens = [{"text_hash": digest(text, 32), "day": day} for text, day in days.items()]
     scores = [{"comment_id": "c1"}, {"comment_id": "c5", "day": NEXT}]
@@ -310,13 +304,10 @@ def test_health_finds_what_is_missing(select: Select) -> None:
     runs = [_run(DAY), _run(DAY, step="tokenize"), _run(end), _run(later)]
     sql = HEALTH.format("day, step, status, why, waiting_count")
     assert select(sql, runs=runs, comments=[{"day": DAY}]) == [
-        (DAY, "collect", "ok", None, 0),
-        (DAY, "score", "missing", "rows wait", 1),
-        (DAY, "tokenize", "missing", "rows wait", 1),
-        (gap, "collect", "missing", "nothing collected", 0),
-        (end, "collect", "ok", None, 0),
-        (later, "collect", "ok", None, 0),
-    ]
+        (DAY, "collect", "ok", None, 0), (DAY, "score", "missing", "rows wait", 1),
+        (DAY, "tokenize", "missing", "rows wait", 1), (gap, "collect", "missing", "nothing collected", 0),
+        (end, "collect", "ok", None, 0), (later, "collect", "ok", None, 0),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -115,14 +115,11 @@ def test_positives_of_labels() -> None:
     """Only implicit sentences with an explicit form are pairs; the same pair again is dropped by its item (IMP-14)."""
     pairs, dropped = examples.pair_sentences(
         sentences(
-            ("Nice hat.", "implicit", "I dislike the hat."),
-            ("Nice hat.", "implicit", "The hat is ugly."),
-            ("Well, well.", "implicit", None),
-            ("Go away.", "explicit", "Leave me alone."),
-            ("Hm.", "neither", "I doubt it."),
-            ("Nice hat.", "implicit", "I dislike the hat."),
+            ("Nice hat.", "implicit", "I dislike the hat."), ("Nice hat.", "implicit", "The hat is ugly."),
+            ("Well, well.", "implicit", None), ("Go away.", "explicit", "Leave me alone."),
+            ("Hm.", "neither", "I doubt it."), ("Nice hat.", "implicit", "I dislike the hat."),
         )
-    )
+    )  # fmt: skip
     assert pairs.select("source", "lang", "implicit", "explicit", "completion_id").rows() == [
         ("labelled", "en", "Nice hat.", "I dislike the hat.", None),
         ("labelled", "en", "Nice hat.", "The hat is ugly.", None),

@@ -51,26 +51,20 @@ def test_words_that_the_annotator_cut_otherwise(tmp_path: Path) -> None:
         {"words": ["今天", "真的", "很", "冷"], "compressed": ["今天", "冷"]},
     )
     assert read(path).rows["compression"].to_list() == [
-        ["It", "cost", "$30.6"],
-        ["They", "won", "7-5"],
-        ["They're", "late", "again"],
-        ["今", "天", "冷"],
+        ["It", "cost", "$30.6"], ["They", "won", "7-5"], ["They're", "late", "again"], ["今", "天", "冷"],
         ["今天", "冷"],
-    ]
+    ]  # fmt: skip
     assert read(path).rows["lang"].to_list() == ["en"] * 3 + ["zh"] * 2
 
 
 def test_what_is_no_compression_is_dropped_with_its_reason(tmp_path: Path) -> None:
     """Other words, words in another order, none, and no sentence: each has its reason."""
     path = jsonl(
-        tmp_path / "a.jsonl",
-        {"text": "The cat sleeps.", "compressed": "The dog sleeps."},
-        {"text": "The cat sleeps.", "compressed": "sleeps cat"},
-        {"text": "The cat sleeps.", "compressed": ""},
-        {"item_id": "x", "words": ["a", "b"], "kept": [0, 0]},
-        {"text": " ", "compressed": "cat"},
+        tmp_path / "a.jsonl", {"text": "The cat sleeps.", "compressed": "The dog sleeps."},
+        {"text": "The cat sleeps.", "compressed": "sleeps cat"}, {"text": "The cat sleeps.", "compressed": ""},
+        {"item_id": "x", "words": ["a", "b"], "kept": [0, 0]}, {"text": " ", "compressed": "cat"},
         {"item_id": "y", "words": ["a", "b"], "kept": [0, True], "split": "test", "lang": "xx"},
-    )
+    )  # fmt: skip
     dataset = read(path)
     assert dataset.rows.rows() == [("y", ["a", "b"], [False, True], ["b"], "xx", "test")]
     reasons = ["not_aligned", "not_aligned", "nothing_kept", "nothing_kept", "no_words"]

@@ -49,20 +49,11 @@ def test_labels_and_quotation_marks_go(response: str) -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        "{}",
-        "改写：{}",
-        "改写后的句子：「{}」",
-        "直白: “{}”",
-        "好的，改写如下：\n“{}”",
-        "好的，改写如下：“{}”",
-        "当然可以！以下是改写后的句子：\n\n“{}”",
-        "改写后的句子如下：“{}”",
-        "这句话可以改写为：“{}”",
-        "没问题。更直白的说法是：“{}”",
-        "好的。\n\n改写结果：“{}”",
-        "**改写如下：**\n“{}”",
+        "{}", "改写：{}", "改写后的句子：「{}」", "直白: “{}”", "好的，改写如下：\n“{}”", "好的，改写如下：“{}”",
+        "当然可以！以下是改写后的句子：\n\n“{}”", "改写后的句子如下：“{}”", "这句话可以改写为：“{}”",
+        "没问题。更直白的说法是：“{}”", "好的。\n\n改写结果：“{}”", "**改写如下：**\n“{}”",
     ],
-)
+)  # fmt: skip
 def test_chinese_labels_and_lead_ins_go(response: str) -> None:
     """The same holds for Chinese (X-07)."""
     assert explicit.parse(response.format(ZH_SAID), ZH_HINT, "explicit_zh") == (ZH_SAID, None)
@@ -142,19 +133,13 @@ def test_announcements_of_other_things_stay(opening: str, verb: str, thing: str,
 @pytest.mark.parametrize(
     "note",
     [
-        "\n\nNote: this keeps the tone of the original.",
-        "\nNote: this keeps the tone.\n\nDo you want another one?",
-        "\n\n(Note: this keeps the tone.)",
-        "\n\n(Note that this keeps the tone.)",
-        "\n\nNote that this keeps the tone.",
-        "\n\n**Explanation:** they want to sleep.\n\n- five is early",
-        "\n\n*Explanation*: they want to sleep.",
-        "\n\n注：保留了原来的语气。",
-        "\n\n（注：保留了原来的语气。）",
-        "\n\n说明：他们要睡觉。",
-        "\n**解释：**他们要睡觉。",
+        "\n\nNote: this keeps the tone of the original.", "\nNote: this keeps the tone.\n\nDo you want another one?",
+        "\n\n(Note: this keeps the tone.)", "\n\n(Note that this keeps the tone.)",
+        "\n\nNote that this keeps the tone.", "\n\n**Explanation:** they want to sleep.\n\n- five is early",
+        "\n\n*Explanation*: they want to sleep.", "\n\n注：保留了原来的语气。", "\n\n（注：保留了原来的语气。）",
+        "\n\n说明：他们要睡觉。", "\n**解释：**他们要睡觉。",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("frame", ["{}", '"{}"', "**{}**", "```\n{}\n```", "Here is the rewritten sentence:\n\n{}"])
 def test_notes_go(note: str, frame: str) -> None:
     """Paragraphs after the sentence that comment on it are no part of it."""
@@ -288,16 +273,11 @@ def test_where_a_question_ends(implicit: str, question: str) -> None:
 @pytest.mark.parametrize(
     ("response", "reason"),
     [
-        ("", "empty"),
-        (f"- {ASKED} -", "empty"),
-        (ASKED, "empty"),
-        (ANSWERED, "echo"),
-        (DIALOGUE.upper(), "echo"),
-        ("我不去。", "other_language"),
-        ("I'm sorry, but I can't assist with that request.", "refusal"),
+        ("", "empty"), (f"- {ASKED} -", "empty"), (ASKED, "empty"), (ANSWERED, "echo"), (DIALOGUE.upper(), "echo"),
+        ("我不去。", "other_language"), ("I'm sorry, but I can't assist with that request.", "refusal"),
         (f"{TOLD} " * 21, "too_long"),
     ],
-)
+)  # fmt: skip
 def test_dialogues_without_an_answer(response: str, reason: str) -> None:
     """A question alone is no answer; the reasons are those of other prompts, about the answer alone."""
     assert explicit.parse(response, DIALOGUE, "dialogue_en") == (None, reason)
@@ -310,13 +290,9 @@ def test_a_text_that_is_no_dialogue() -> None:
 
 
 FRAMES = [
-    "Explicit: {}",
-    '"{}"',
-    "**{}**",
-    "```text\n{}\n```",
-    "Sure! Here is the explicit version:\n{}",
+    "Explicit: {}", '"{}"', "**{}**", "```text\n{}\n```", "Sure! Here is the explicit version:\n{}",
     "{}\n\n(Note: ok)",
-]
+]  # fmt: skip
 ANSWERS = st.one_of(
     st.text(),
     st.lists(st.sampled_from([*FRAMES, "<think>{}", "{}</think>", "{}\n"]), max_size=6).map(

@@ -26,16 +26,13 @@ def answer(sentences: object, **more: object) -> str:
 @pytest.mark.parametrize(
     "text",
     [
-        answer(FIVE),
-        f"```json\n{answer(FIVE)}\n```",
+        answer(FIVE), f"```json\n{answer(FIVE)}\n```",
         f"Here is the group {{as asked}}:\n{answer(FIVE)}\nI hope this helps {{}}!",
         f'<think>{{"sentences": ["No."]}} is too short, so {answer(ZH)}?</think>{answer(FIVE)}',
-        f'Say {{"sentences": []}}?</think>{answer(FIVE)}',
-        answer([f" {s}\n" for s in FIVE]),
-        answer(FIVE, note="x"),
+        f'Say {{"sentences": []}}?</think>{answer(FIVE)}', answer([f" {s}\n" for s in FIVE]), answer(FIVE, note="x"),
         json.dumps({"sentences": FIVE}, indent=2),
     ],
-)
+)  # fmt: skip
 def test_groups_are_read(text: str) -> None:
     """The object is found whatever stands around it, and its sentences are stripped."""
     assert graded.parse(text, "en") == (FIVE, None)

@@ -18,12 +18,9 @@ from pipeline.models.ndd.count_lm import CountLM, fit, load, measure_cross_entro
 from pipeline.training import registry
 
 CORPUS = [
-    ["the", "cold", "soup", "is", "cold"],
-    ["the", "soup", "is", "warm", "again"],
-    ["今天", "的", "汤", "又", "凉", "了"],
-    ["the", "hat"],
-    [],
-]
+    ["the", "cold", "soup", "is", "cold"], ["the", "soup", "is", "warm", "again"],
+    ["今天", "的", "汤", "又", "凉", "了"], ["the", "hat"], [],
+]  # fmt: skip
 END, UNKNOWN = "</s>", "<unk>"
 letters = st.sampled_from("abcdeA")
 corpora = st.lists(st.lists(letters, max_size=8), min_size=1, max_size=8).filter(any)

@@ -15,14 +15,11 @@ from tests.report.commenting.rows import CATEGORIES, CORRELATIONS, HISTORY, SCAT
 from tests.support.pages import check_print, check_rows, said, words
 
 FIGURES: dict[str, tuple[Callable[[pl.DataFrame], str], pl.DataFrame]] = {
-    "categories": (figures.draw_categories, CATEGORIES),
-    "grades": (figures.draw_grades, data.GRADES),
+    "categories": (figures.draw_categories, CATEGORIES), "grades": (figures.draw_grades, data.GRADES),
     "correlations": (figures.draw_correlations, CORRELATIONS),
-    "sensitivity": (figures.draw_sensitivity, data.SENSITIVITY),
-    "scatter": (figures.draw_scatter, SCATTER),
-    "systems": (figures.draw_systems, SYSTEM_ROWS),
-    "history": (figures.draw_history, HISTORY),
-}
+    "sensitivity": (figures.draw_sensitivity, data.SENSITIVITY), "scatter": (figures.draw_scatter, SCATTER),
+    "systems": (figures.draw_systems, SYSTEM_ROWS), "history": (figures.draw_history, HISTORY),
+}  # fmt: skip
 
 
 @cache

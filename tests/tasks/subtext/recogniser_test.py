@@ -35,15 +35,12 @@ def release(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         "annotated_comments",
         *(
             {
-                "release": name,
-                "row_id": digest(row["text"], 16),
-                "text": row["text"],
-                "context": row["context"],
+                "release": name, "row_id": digest(row["text"], 16), "text": row["text"], "context": row["context"],
                 "is_subtext": row["label"] and row["label"] == "1",
             }
             for row in rows
         ),
-    )
+    )  # fmt: skip
     warehouse.overwrite("annotated_comments", warehouse.make_slice(release=name), published)
     return rows
 
