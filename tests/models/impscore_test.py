@@ -46,7 +46,7 @@ BY_HAND = {
 def test_variants_by_hand(design: Design) -> None:
     """I = 1 - cos(e W_s, e W_p W_t) by equations 2 to 4; each of the 12 variants of table 2 compares what it should.
 
-    All weights of each get gradients from margins that nothing keeps (IMP-29).
+    There is no bias (IMP-04, IMP-05). All weights of each get gradients from margins that nothing keeps (IMP-29).
     """
     assert len(set(DESIGNS)) == 12
     assert Design() == ("cosine", "euclidean", "p2s")

@@ -13,7 +13,7 @@ from pipeline.errors import BadInput, Retry
 from pipeline.llm import client
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs
-from tests.support.servers.llm_server import Server
+from tests.support.servers.llm_server import Server, chat
 
 DAY = sample.DAY
 SENTENCES = ["Nice hat.", "Is it five already?", "Some of us get up early."]
@@ -91,6 +91,17 @@ def test_a_useless_answer_is_asked_for_once_more(server: Server, sentences: str,
     assert pairs.build(sentences, DAY) == 3
     asking.ask(sentences, build_options(server))
     assert server.sent.total() == 4
+
+
+def test_a_refusal_that_stays_is_left(server: Server, sentences: str) -> None:
+    """Refused twice, a sentence has no pair: both answers are kept and dropped, none is asked again."""
+    server.errors = {"Nice hat.": (200, chat("Nice hat.", "I cannot comply."))}
+    for _ in range(2):
+        asking.ask(sentences, build_options(server))
+    assert server.sent["Nice hat."] == 2
+    assert pairs.build(sentences, DAY) == 2
+    reasons = warehouse.scan("dropped", pl.col("step") == "pairs").collect()["reason"].to_list()
+    assert reasons == ["refusal", "refusal"]
 
 
 def test_what_failed_for_now_is_asked_again(tables: Path, sentences: str, monkeypatch: pytest.MonkeyPatch) -> None:

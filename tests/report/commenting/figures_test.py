@@ -55,6 +55,23 @@ def test_the_most_frequent_categories_are_drawn() -> None:
     assert "not known" in few
 
 
+def test_grades_are_means_of_items() -> None:
+    """Two raters who give 4 and 5 make one comment at 4.5; the mean is marked, and that of the paper if given."""
+    rows = pl.DataFrame({"item_id": ["a", "a", "b", "b"], "grade": [4, 5, 2, 2]})
+    text = said(figures.draw_grades(rows, 3.6))
+    for part in ("mean 3.25", "mean in the paper 3.6", "n = 2 comments"):
+        assert part in text
+    assert text.count("50.0 %") == 2
+    assert "paper" not in said(figures.draw_grades(rows))
+
+
+def test_many_grades_are_drawn_in_bins() -> None:
+    """Means of a crowd, each a separate number, make twenty bars without numbers on them."""
+    svg = figures.draw_grades(pl.DataFrame({"item_id": range(500), "grade": np.linspace(0, 1, 500)}))
+    assert "%" not in said(svg).replace("% of comments", "")
+    assert len(re.findall(r"fill: #c9d6df", svg)) == 20
+
+
 def test_scatter_is_bounded() -> None:
     """Of many comments a sample is drawn, and the figure says so; n is of all. A constant has no r."""
     value, grade = np.random.default_rng(0).random((2, 5000))

@@ -1,5 +1,6 @@
 """ImpScore as tasks: training from the tables and from files, promotion, the model in force."""
 
+import json
 import shutil
 import zlib
 from collections.abc import Callable
@@ -70,6 +71,20 @@ def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Pat
     promoted = rows.filter("is_promoted").select("model_id", "completion_models").rows()
     assert promoted == [(other_id, ["someone"])]
     assert in_force.find_model_id(DAY) == in_force.find_model_id(None) == other_id != model_id
+
+
+def test_model_row_says_what_it_was_made_of(imported: object) -> None:
+    """A model's row names recipe, encoder, data and who answered: here the sample, so the report can warn (X-05).
+
+    Days go on being scored by the shipped model, as a training on the sample alone is for trying out.
+    """
+    row = load_table("models").row(0, named=True)
+    assert row["completion_models"] == ["undertone-sample"]
+    assert row["kind"] == "impscore"
+    assert not row["is_promoted"]
+    assert in_force.find_model_id(DAY) == in_force.find_model_id(None) == get_shipped_id()
+    assert json.loads(row["config"])["any"]["epochs"] == 5
+    assert len(row["data_hash"]) == len(row["encoder_revision"]) == 64
 
 
 def test_model_for_a_day(tables: object, enlist: Enlist) -> None:
