@@ -8,6 +8,7 @@ import pytest
 
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
+from pipeline.tables import empty
 from pipeline.tasks.daily import report, score
 from pipeline.tasks.impscore import in_force, references
 from tests.tasks.conftest import Bring
@@ -84,3 +85,12 @@ def test_day_without_scores(scored: object) -> None:
     with pytest.raises(BadInput, match="not a day"):
         report.write("../../etc/passwd")
     assert not settings.reports().exists()
+
+
+def test_violated_check_is_told(scored: object) -> None:
+    """Every check holds on the sample; one that does not hold is BadInput with its name and the first rows."""
+    for name in warehouse.list_checks():
+        report.check(name, DAY)
+    warehouse.overwrite("comments", warehouse.make_slice(source="weibo", day=DAY), empty("comments"))
+    with pytest.raises(BadInput, match=r"check scores_have_comments does not hold; first rows: .*weibo"):
+        report.check("scores_have_comments", DAY)
