@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -109,6 +110,14 @@ def test_a_correction_replaces_what_was_said(project: str) -> None:
     add_labels(project, (("c", "1"), ("0", "0")))
     assert_frame_equal(read_table("labels"), before)
     assert {*read_table("dropped").filter(step="labels_in")["reason"]} == {"superseded", "after_adjudication"}
+
+
+def test_of_labels_with_times_the_later_counts(project: str) -> None:
+    """Whenever it comes."""
+    for day, value in ((2, "0"), (1, "1")):
+        time = datetime(2026, 1, day, tzinfo=UTC)
+        csd.add_labels(project, label_all(project, "d", {"subtext": value}, labelled_at=time))
+    assert read_table("labels").filter(rater_id="d", field="subtext")["value"].to_list() == ["0"] * 3
 
 
 def test_round_two_is_given_once_the_adjudicator_is_through(project: str) -> None:
