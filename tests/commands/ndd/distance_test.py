@@ -121,7 +121,6 @@ def test_a_text_is_compressed(run: Run) -> None:
         ((" ",), "expected a text with a word"),
         ((TEXT, "--ratio", "2"), "ratio should be above 0 and at most 1, not 2.0"),
         ((TEXT, "--nu", "0"), "mu and nu should be above 0 and at most 1"),
-        ((TEXT, "--mu", "0"), "mu and nu should be above 0 and at most 1"),
         ((TEXT, "--out", "short.csv"), "expected a text, or a file of texts"),
         ((TEXT, "-c", "body"), "expected a text, or a file of texts"),
         ((TEXT, "--max-span", "0"), "max-span"),

@@ -1,5 +1,6 @@
 """Figures of a labelling project: SVG that says the numbers and leaves out what is null, the same rows, same bytes."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -8,8 +9,8 @@ import pytest
 
 from pipeline.papers.csd import TABLE_2
 from pipeline.report.labelling import figures
-from pipeline.report.labelling.figures import KAPPAS, PAPER, TAES
-from tests.report.labelling.rows import AGREEMENT, NAMES, PREDICTABILITY
+from pipeline.report.labelling.figures import KAPPAS, PAPER, TAES, build_matrix
+from tests.report.labelling.rows import AGREEMENT, NAMES, OVERLAPS, PREDICTABILITY
 from tests.support.pages import check_print, stars, words
 
 draw_kappas, draw_taes = (partial(figures.draw_agreement, measures=measures) for measures in (KAPPAS, TAES))
@@ -36,3 +37,13 @@ def test_agreement_names_measures_and_the_line(draw: Draw, measures: dict[str, s
     # a star for each field that table 2 has, and one in the legend: it leaves emotion out
     assert stars(draw(AGREEMENT)) == len(set(NAMES) & set(TABLE_2)) + 1 == 6
     assert stars(figures.draw_predictability(PREDICTABILITY)) == 3
+
+
+def test_overlap_has_both_directions() -> None:
+    """Two of three with subtext have sarcasm, both with sarcasm have subtext: 0.67 and 1.00, Jaccard 0.67."""
+    matrix = build_matrix(OVERLAPS, "overlap")
+    assert matrix[0, 1] == pytest.approx(2 / 3, abs=1e-6)
+    assert matrix[1, 0] == 1
+    pair = OVERLAPS.filter(pl.col("a").is_in(["subtext", "sarcasm"]) & pl.col("b").is_in(["subtext", "sarcasm"]))
+    numbers = [text for text in words(figures.draw_overlaps(pair)) if re.fullmatch(r"\d\.\d\d", text)]
+    assert numbers == ["1.00", "0.67", "1.00", "1.00", "1.00", "0.67", "0.67", "1.00"]

@@ -11,6 +11,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.ndd import edits
 from pipeline.metrics.ndd import pruning
 from pipeline.papers import ndd as paper
+from pipeline.report.ndd import figures
 from pipeline.report.ndd.page import render
 from pipeline.report.ndd.sentences import EXAMPLES, LONG
 from tests.support.pages import HOSTILE, Page, check_names, check_print, check_sections, tables, texts, words
@@ -177,6 +178,17 @@ def test_a_source_has_the_papers_numbers_of_its_data_set(source: str, tables: st
     rows = COMPRESSIONS.filter(source="google").with_columns(source=pl.lit(source))
     html = texts(render(DAY, compressions=rows))
     assert ("The paper's numbers are from" in html, "No numbers of the paper" in html) == (bool(tables), not tables)
+
+
+def test_f1_is_drawn_against_cr(page: str) -> None:
+    """The figure has each system once in its legend, the copy baseline, the gold's CR and what hollow marks are."""
+    labels = words(cut_figure(page, NEWS))
+    expected = ["NDD", "NDD+SC", "PPL Deleter", "Unedited", "F1 of copying", "Drop tail", "CR of the gold"]
+    assert [name for name in labels if name in expected] == expected
+    assert {"CR: share of kept words", "F1 in %", "hollow: paper"} <= set(labels)
+    alone = figures.draw_compressions(COMPRESSIONS.filter(pl.col("by") == "ours"), paper.TABLE_5)
+    assert "hollow: paper" not in words(alone)
+    assert figures.draw_compressions(COMPRESSIONS.filter(pl.col("metric") == "f1_macro"), paper.TABLE_3) == ""
 
 
 def test_measures_stand_beside_table_1(page_tables: dict[str, list[list[str]]], page: str) -> None:

@@ -102,12 +102,14 @@ def test_trees_are_needed_where_subtrees_are_asked_for() -> None:
 
 
 def test_long_texts_and_other_systems_are_refused() -> None:
-    """One character more than can be; a system that there is not, even where there is no text."""
+    """One character more than can be; a system that there is not, even where there is no text; a weight of 0."""
     with pytest.raises(BadInput, match="a text of 100,001 characters; texts of up to 100,000 can be compressed"):
         compress("short", "a" * (systems.LONGEST_TEXT + 1))
     for text in (EN, ""):
         with pytest.raises(BadInput, match="no system 'nnd'; there are ndd, ndd_sc, fast_ndd"):
             compress(text, system="nnd")
+    with pytest.raises(BadInput, match="mu and nu should be above 0 and at most 1, found 0 and 1"):
+        compress(EN, distance=DistanceOptions(mu=0))
 
 
 def test_a_signature_names_what_is_not_usual() -> None:
