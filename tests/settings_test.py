@@ -15,21 +15,13 @@ SECRETS = {
     "ALERT_URL": settings.alert_url,
 }
 OTHERS = {
-    "DEADLINE_HOURS": settings.deadline_hours,
-    "IMPORT_BYTES": settings.import_limits,
-    "IMPORT_CHARACTERS": settings.import_limits,
-    "IMPORT_MEMORY": settings.import_memory,
-    "IMPORT_SECONDS": settings.import_seconds,
-    "LLM_URL": settings.llm_uri,
-    "LLM_PRICES": settings.llm_prices,
-    "LLM_PROMPTS": settings.llm_prompts,
-    "LLM_MAX_TOKENS": settings.llm_max_tokens,
-    "STUDIO_URL": settings.studio_uri,
-    "PRECISION": settings.precision,
-    "KEEP_EMBEDDINGS": settings.keep_embeddings,
-    "ENCODER": settings.encoder,
+    "DEADLINE_HOURS": settings.deadline_hours, "IMPORT_BYTES": settings.import_limits,
+    "IMPORT_CHARACTERS": settings.import_limits, "IMPORT_MEMORY": settings.import_memory,
+    "IMPORT_SECONDS": settings.import_seconds, "LLM_URL": settings.llm_uri, "LLM_PRICES": settings.llm_prices,
+    "LLM_PROMPTS": settings.llm_prompts, "LLM_MAX_TOKENS": settings.llm_max_tokens, "STUDIO_URL": settings.studio_uri,
+    "PRECISION": settings.precision, "KEEP_EMBEDDINGS": settings.keep_embeddings, "ENCODER": settings.encoder,
     "CONTACT": settings.contact,
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "read"), {**SECRETS, **OTHERS}.items(), ids=[*SECRETS, *OTHERS])

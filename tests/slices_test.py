@@ -33,13 +33,10 @@ def test_any_text_is_a_day_or_bad_input(text: str) -> None:
 @pytest.mark.parametrize(
     ("key", "param", "expected"),
     [
-        ("2026-11-01", None, "2026-11-01"),
-        (None, "2026-11-02", "2026-11-02"),
-        ("2026-11-03", "2026-11-03", "2026-11-03"),
-        (None, None, "2026-11-19"),
-        (None, "", "2026-11-19"),
+        ("2026-11-01", None, "2026-11-01"), (None, "2026-11-02", "2026-11-02"),
+        ("2026-11-03", "2026-11-03", "2026-11-03"), (None, None, "2026-11-19"), (None, "", "2026-11-19"),
     ],
-)
+)  # fmt: skip
 def test_the_day_is_key_then_parameter_then_yesterday(key: str | None, param: str | None, expected: str) -> None:
     """The partition key comes first, then the parameter, then the last whole UTC day."""
     assert resolve(key, param, NOON) == expected

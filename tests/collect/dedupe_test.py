@@ -143,14 +143,11 @@ SENTENCES = st.sampled_from(
 )
 ROW = st.fixed_dictionaries(
     {
-        "thread_id": st.sampled_from("tu"),
-        "comment_id": st.sampled_from("abcdef"),
-        "parent_id": st.sampled_from([None, None, "a", "b"]),
-        "text": SENTENCES,
-        "like_count": st.none() | st.integers(0, 9),
-        "is_hot": st.booleans(),
+        "thread_id": st.sampled_from("tu"), "comment_id": st.sampled_from("abcdef"),
+        "parent_id": st.sampled_from([None, None, "a", "b"]), "text": SENTENCES,
+        "like_count": st.none() | st.integers(0, 9), "is_hot": st.booleans(),
     }
-)
+)  # fmt: skip
 
 
 @settings(max_examples=60, deadline=None)

@@ -112,17 +112,14 @@ def test_sample_to_report_without_airflow(run: Run, home: Path, tiny_encoder: Pa
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("tables",), 4, "undertone init"),
-        (("import", "nowhere.csv"), 2, "nowhere.csv"),
-        (("import", __file__), 2, ".py"),
-        (("query", "select nonsense"), 4, "undertone init"),
-        (("report", "--day", "yesterday"), 2, "YYYY-MM-DD"),
-        (("train", "impscore"), 4, "undertone pairs build"),
+        (("tables",), 4, "undertone init"), (("import", "nowhere.csv"), 2, "nowhere.csv"),
+        (("import", __file__), 2, ".py"), (("query", "select nonsense"), 4, "undertone init"),
+        (("report", "--day", "yesterday"), 2, "YYYY-MM-DD"), (("train", "impscore"), 4, "undertone pairs build"),
         (("collect", "--source", "bilibili", "--live", "--thread-id", "1"), 2, "files only"),
         (("nonsense",), 2, "nonsense"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
-)
+)  # fmt: skip
 def test_failures_are_one_line_and_an_exit_code(run: Run, words: tuple[str, ...], code: int, said: str) -> None:
     """What goes wrong is told in words, not as a traceback, with the documented exit code."""
     assert "Traceback" not in run(*words).check(code, said).err

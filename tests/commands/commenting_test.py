@@ -159,8 +159,8 @@ def test_a_scorer_of_a_file(run: Run, tmp_path: Path) -> None:
 def test_published_grades(run: Run, tables: Path, tmp_path: Path) -> None:
     """Published grades come in by the ids of comments that exist; others are refused."""
     run(*IMPORT)
-    path = write_file(tmp_path / "grades.csv", "thread_id,comment_id,grade\na01,a01-01,4\n")
+    path = write_file(tmp_path / "grades.csv", "thread_id,comment_id,rater_id,grade\na01,a01-01,x,4\na01,a01-01,y,5\n")
     assert run("commenting", "grades", path).code == 0
-    assert warehouse.scan("comment_grades").collect()["grade"].to_list() == [4.0]
+    assert warehouse.scan("comment_grades").collect()["grade"].to_list() == [4.5]
     path.write_text("thread_id,comment_id,grade\na01,a99-01,4\n", encoding="utf-8")
     assert run("commenting", "grades", path).code == 2

@@ -53,17 +53,13 @@ def test_core_commands_need_no_extra(python: Path, tmp_path: Path) -> None:
     candidates.write_text("a b c d\n", encoding="utf-8")
     references.write_text('["a b c e"]\n', encoding="utf-8")
     done = run(
-        ("--version",),
-        ("--help",),
-        ("import", comments, "--source", "forum", "--day", sample.DAY),
-        ("tokenize", "--day", sample.DAY),
-        ("query", "select * from tokens"),
-        ("label", "export", "--day", sample.DAY, "--any-context", "-o", tmp_path / "tasks"),
-        ("label", "status"),
+        ("--version",), ("--help",), ("import", comments, "--source", "forum", "--day", sample.DAY),
+        ("tokenize", "--day", sample.DAY), ("query", "select * from tokens"),
+        ("label", "export", "--day", sample.DAY, "--any-context", "-o", tmp_path / "tasks"), ("label", "status"),
         ("label", "guidelines", "-o", tmp_path / "guidelines.html"),
         ("commenting", "overlap", "--candidates", candidates, "--references", references, "--metric", "bleu_1"),
         python=python,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == PROJECT["version"]
     assert "bleu_1" in done.stdout.splitlines()[-1]  # all were run

@@ -92,25 +92,6 @@ def test_distance_of_other_columns(run: Run, model_dir: Path, tmp_path: Path) ->
     run(*command, "a,d").check(2, "mine.csv: expected two text columns; there are a, b, c")
 
 
-@pytest.mark.parametrize(
-    ("words", "content", "message"),
-    [
-        ("rank --groups", '{"group": "a", "sentences": ["b", "c"]}\n{"group": "b"}\n', ", line 2: field 'sentences'"),
-        ("rank --groups", "{\n", ", line 1: broken JSON"),
-        ("choose --questions", '{"reference": "a", "options": ["b", "c"], "answer": 2}', ", line 1: field 'answer'"),
-        ("choose --questions", "", "the file holds no questions"),
-        ("rank --groups", None, ""),
-    ],
-)
-def test_bad_files_are_named(run: Run, tmp_path: Path, words: str, content: str | None, message: str) -> None:
-    """A bad line or an absent file exits with 2, and file, line and field are named; nothing is printed as data."""
-    path = tmp_path / "mine.jsonl"
-    if content is not None:
-        path.write_text(content, encoding="utf-8")
-    names = (f"mine.jsonl{message}",) if message.startswith(",") else ("mine.jsonl", message)
-    assert run("groups", *words.split(), path, "--json").check(2, *names).out == ""
-
-
 def test_people_rank_groups(run: Run, tables: Path, model_dir: Path, tmp_path: Path) -> None:
     """`groups rate` writes sheets and guides; `groups ratings` and `groups agree` compare people with a model."""
     path, out, words = tmp_path / "g.jsonl", tmp_path / "out", ("--model", model_dir, "--json")

@@ -129,13 +129,6 @@ def test_a_model_is_measured(run: Run, pairs_file: Path, model_dir: Path) -> Non
     assert run("evaluate", "impscore", "--pairs", pairs_file, "--json").json["accuracy"] > 0.5  # the shipped model
 
 
-@pytest.mark.parametrize(("ref", "code"), [("nowhere", 4), ("0123456789ab", 4), (".", 2)])
-def test_models_that_are_not_there(run: Run, pairs_file: Path, tmp_path: Path, ref: str, code: int) -> None:
-    """A folder that is no model exits with 2, a model that is not there with 4, and both say what was looked for."""
-    where = tmp_path if ref == "." else ref
-    run("evaluate", "impscore", "--pairs", pairs_file, "--model", where).check(code, str(where)[:20])
-
-
 def test_a_bad_model_is_not_promoted(run: Run, tables: Path, tiny_encoder: Path) -> None:
     """Audit C3: worse than words and the shipped model on the same held-out rows, it ends with 1, and says why."""
     numbers = ("--epochs", 1, "--set", "learning_rate=1e6", "--day", "2026-11-19")

@@ -1,6 +1,5 @@
 """Commands about pairs: data sets in, answers in, pairs out; statistics, audit, leakage, judgement."""
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -48,23 +47,6 @@ def test_counts_beside_the_papers(run: Run, tables: Path, data: Path, tmp_path: 
     assert (done.code, done.err.strip()) == (0, "davidson: 1 sentence")
 
 
-def test_the_sample_is_played(run: Run, tables: Path) -> None:
-    """`pairs replay` adds the shipped answers; building one source leaves the other alone."""
-    assert "answers about sample_en, sample_zh" in run("pairs", "replay").err
-    assert run("pairs", "build", "--source", "sample_zh").err.startswith("sample_zh: ")
-    assert warehouse.scan("pairs").collect()["source"].unique().to_list() == ["sample_zh"]
-
-
-def test_statistics(run: Run, pairs_file: Path) -> None:
-    """`pairs stats` has a line a source and one for all: counts, mean lengths and their deviation (IMP-20)."""
-    told = run("pairs", "stats", "--pairs", pairs_file, "--json").rows
-    assert [row["source"] for row in told] == ["own", "all"]
-    assert told[0]["positives"] == told[0]["negatives"] == 40
-    lengths = pl.read_csv(pairs_file)["implicit"].str.len_chars()
-    assert told[0]["implicit_mean"] == pytest.approx(lengths.mean())
-    assert told[0]["implicit_sd"] == pytest.approx(lengths.std())
-
-
 def test_audit(run: Run, pairs_file: Path, tmp_path: Path) -> None:
     """`pairs audit` says what length, punctuation, words and source alone reach, and draws it if asked."""
     told = run("pairs", "audit", "--pairs", pairs_file, "--figure", tmp_path / "a.svg", "--json").rows
@@ -73,29 +55,6 @@ def test_audit(run: Run, pairs_file: Path, tmp_path: Path) -> None:
     source = next(row for row in told if row["baseline"] == "source" and row["subset"] == "all")
     assert source["accuracy"] == 0.5  # within one source it tells nothing
     assert "<svg" in (tmp_path / "a.svg").read_text(encoding="utf-8")
-
-
-def test_audit_of_groups(run: Run, tmp_path: Path) -> None:
-    """Graded groups are audited by the same baselines, and by the plain number of characters."""
-    path = tmp_path / "g.jsonl"
-    lines = [{"group": str(n), "sentences": [f"a{n}", f"bb{n}", f"ccc{n}"]} for n in range(6)]
-    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    told = {row["baseline"]: row for row in run("pairs", "audit", "--groups", path, "--json").rows}
-    assert told["longer"]["kendall_tau"] == 1.0
-    assert set(told) == {"longer", "length", "punctuation", "words"}
-
-
-def test_leakage(run: Run, tmp_path: Path) -> None:
-    """`pairs leakage` counts what of the held-out parts stands in train: here one explicit sentence of two."""
-    path = write_file(
-        tmp_path / "p.csv",
-        "implicit,explicit,negative,split\nBrr.,I am cold.,Hurry up.,train\nTick tock.,Hurry up.,I am cold.,train\n"
-        "So chilly.,I am cold.,Hush.,test\nSome hat.,I dislike your hat.,Hush.,test\n",
-    )
-    told = run("pairs", "leakage", "--pairs", path, "--json").rows
-    found = {(row["split"], row["source"], row["check"]): row for row in told}
-    assert (found["test", "all", "explicit"]["count"], found["test", "all", "explicit"]["share"]) == (1, 0.5)
-    assert found["test", "all", "implicit"]["count"] == 0
 
 
 def test_judgement(run: Run, pairs_file: Path, tmp_path: Path) -> None:
@@ -134,24 +93,3 @@ def test_a_bad_row_of_sentences(run: Run, tables: Path, tmp_path: Path) -> None:
     path = write_file(tmp_path / "mine.csv", "text,label\nBrr.,implicit\nOh.,sarcastic\n")
     run("pairs", "import", "mine", path, "--own").check(2, "mine.csv", "label")
     assert warehouse.get_snapshot_id("sentences") is None
-
-
-def test_asking(run: Run, tables: Path, own_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--dry-run says what asking would take and sends nothing; asking then fills the table, a second time nothing."""
-    from tests.support.servers.llm_server import Server
-
-    pl.read_csv(own_file).select("text", prompt=pl.lit("explicit_en")).head(3).write_csv(own_file)
-    run("pairs", "import", "mine", own_file, "--own")
-    with Server() as server:
-        monkeypatch.setenv("UNDERTONE_LLM_URL", server.url)
-        words = ("pairs", "ask", "--llm", "small-model", "--json")
-        planned = run(*words, "--dry-run")
-        told = planned.json
-        assert "there is no price for the model 'small-model', so the cost is unknown. Write it into" in planned.err
-        assert (told["requests"], told["to_send"], server.sent.total()) == (3, 3, 0)
-        assert run(*words, "--limit", 2).json["calls_sent"] == 2
-        assert run(*words).json["calls_sent"] == 1
-        assert run(*words).json["calls_sent"] == 0
-        assert run(*words, "--cache-only").json["cached"] == 3
-        assert server.sent.total() == 3
-    assert warehouse.scan("completions").collect().height == 3

@@ -197,13 +197,6 @@ def test_studies_of_nothing(run: Run, words: str, code: int, message: str) -> No
     assert warehouse.scan("studies").collect().height == 0
 
 
-def test_a_page_before_anything_is_there(run: Run, home: Path, few_groups: None) -> None:
-    """In a home that was never set up it exits with one of our codes and one line, and no traceback."""
-    result = run("study", "page", "--day", DAY)
-    assert result.code in (2, 4)
-    assert result.err.splitlines()[-1].startswith("undertone: ")
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [(("intents.txt", "--lang", "ja"), "--lang should be en or zh, not 'ja'"), (("nowhere.txt",), "nowhere.txt")],

@@ -41,14 +41,10 @@ class Embedded:
     def __init__(self, folder: Path, steps: str, resources: str) -> None:
         self.home, self.log = folder / "home", folder / "embedded.log"
         env = {
-            **outside(),
-            "UNDERTONE_HOME": str(self.home),
-            "UNDERTONE_RESOURCES": resources,
-            "AIRFLOW_HOME": str(folder / "airflow"),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "AIRFLOW__CORE__DAGS_FOLDER": str(stack.dags_folder()),
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-        }
+            **outside(), "UNDERTONE_HOME": str(self.home), "UNDERTONE_RESOURCES": resources,
+            "AIRFLOW_HOME": str(folder / "airflow"), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(stack.dags_folder()), "PYTHONPATH": str(Path(__file__).parents[2]),
+        }  # fmt: skip
         folder.mkdir()
         with self.log.open("wb") as log:
             command = [sys.executable, "-m", "tests.distributed.embedded", steps]

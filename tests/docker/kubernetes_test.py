@@ -138,12 +138,9 @@ def test_the_override_keeps_what_the_template_has(policy: ModuleType) -> None:
 
     workers = VALUES["workers"]
     container = {
-        "name": "base",
-        "image": "undertone:1.2.3-cpu",
-        "env": VALUES["env"],
-        "resources": workers["resources"],
+        "name": "base", "image": "undertone:1.2.3-cpu", "env": VALUES["env"], "resources": workers["resources"],
         "volumeMounts": workers["extraVolumeMounts"],
-    }
+    }  # fmt: skip
     spec = {"containers": [container], "volumes": workers["extraVolumes"]}
     template = PodGenerator.deserialize_model_dict({"spec": spec})
     assert isinstance(template, k8s.V1Pod)

@@ -123,22 +123,10 @@ FORBIDDEN = {
     "pty", "imp", "telnetlib", "ftplib", "xmlrpc",
 }  # fmt: skip
 CALLS = {  # they run or unpickle what they read, start a shell, or name a file that another may make first
-    "eval",
-    "exec",
-    "compile",
-    "__import__",
-    "torch.load",
-    "torch.hub.load",
-    "yaml.load",
-    "yaml.unsafe_load",
-    "os.system",
-    "os.popen",
-    "subprocess.getoutput",
-    "np.lib.format.read_array",
-    "pl.DataFrame.deserialize",
-    "pl.LazyFrame.deserialize",
-    "tempfile.mktemp",
-}
+    "eval", "exec", "compile", "__import__", "torch.load", "torch.hub.load", "yaml.load", "yaml.unsafe_load",
+    "os.system", "os.popen", "subprocess.getoutput", "np.lib.format.read_array", "pl.DataFrame.deserialize",
+    "pl.LazyFrame.deserialize", "tempfile.mktemp",
+}  # fmt: skip
 
 
 def _name(node: ast.expr) -> str:

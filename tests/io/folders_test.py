@@ -21,14 +21,10 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     inputs = list_inputs(folder)
     assert [path.name for path in inputs.files] == ["a.csv", "comments.txt", "linked.csv"]
     assert [line.partition(";")[0] for line in inputs.left_out] == [
-        ".hidden.csv: hidden",
-        "NOTE.txt: a note beside the data",
-        "b.docx: no format that can be read",
-        "dangling.csv: a link to nothing",
-        "mrc_README.txt: a note beside the data",
-        "pipe.csv: no regular file",
+        ".hidden.csv: hidden", "NOTE.txt: a note beside the data", "b.docx: no format that can be read",
+        "dangling.csv: a link to nothing", "mrc_README.txt: a note beside the data", "pipe.csv: no regular file",
         "sub: a folder",
-    ]
+    ]  # fmt: skip
 
 
 def test_a_text_that_is_all_there_is(tmp_path: Path) -> None:

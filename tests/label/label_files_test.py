@@ -64,20 +64,17 @@ def test_times_are_utc(tmp_path: Path, ending: str, time: str | datetime) -> Non
     ("change", "message"),
     [
         ({"task_id": "f" * 32}, r"task_id: found 'ffff.*expected one of the 3 tasks"),
-        ({"task_id": None}, "task_id: found nothing"),
-        ({"rater_id": " "}, "rater_id: found nothing"),
+        ({"task_id": None}, "task_id: found nothing"), ({"rater_id": " "}, "rater_id: found nothing"),
         ({"field": "irony"}, "no field 'irony'"),
         ({"value": "maybe"}, "sarcasm should be one of 1, 0, -1, found 'maybe'"),
-        ({"value": None}, "sarcasm should be"),
-        ({"value": "again"}, "sarcasm should be"),
+        ({"value": None}, "sarcasm should be"), ({"value": "again"}, "sarcasm should be"),
         ({"field": "emotion", "value": "1"}, "emotion should be"),
         ({"field": "span", "value": "3-99"}, "span should be start-end within 0-12"),
         ({"field": "meaning", "value": ""}, "meaning: found nothing"),
-        ({"round": 3}, "round: found '3', expected 1 or 2"),
-        ({"stage": "x"}, "stage: found 'x', expected 1 or 2"),
+        ({"round": 3}, "round: found '3', expected 1 or 2"), ({"stage": "x"}, "stage: found 'x', expected 1 or 2"),
         ({"labelled_at": "gestern"}, "labelled_at: found 'gestern'"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_row_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     """The message names file, row as a person counts (with the header), field, what was found and what was due."""
     with pytest.raises(BadInput, match=rf"^{tmp_path}/labels\.csv, row 3: .*{message}"):

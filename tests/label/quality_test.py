@@ -37,15 +37,6 @@ def build_labels(*rows: tuple[Any, ...]) -> pl.DataFrame:
 BY_HAND = build_labels((A, "bo", 4), (A, "amy", 3), (B, "cy", 5))
 
 
-def test_the_form_asks_for_one_grade() -> None:
-    """Five grades, each with a name and a criterion in two languages; the article is the context (appendix A.1)."""
-    assert {name: field.values for name, field in FORM.fields.items()} == {"quality": ("1", "2", "3", "4", "5")}
-    assert (FORM.headers["text"][1], FORM.headers["context"][1]) == ("Comment", "Article")
-    for lang in ("zh", "en"):
-        assert len({schema.get_value_name("quality", grade, lang, FORM) for grade in quality.GRADES}) == 5
-    assert schema.hash_schema(FORM) != schema.hash_schema()
-
-
 @pytest.mark.parametrize("lang", ["zh", "en"])
 def test_the_guidelines_explain_each_grade(lang: str) -> None:
     """The question, and of each grade name, criterion and three examples stand there as the form has them (AAC-08)."""

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.label import label_files, label_studio, questionnaire, schema, task_files
 from pipeline.label.questionnaire import FORM, LETTERS
-from pipeline.tables import Labels
 from tests.support.rows.labels import read_sheet
 from tests.support.rows.row_files import write_rows
 
@@ -127,20 +126,6 @@ def test_items_are_checked(items: list[dict[str, Any]], message: str) -> None:
     """The message names item and field; two items of one id would be one in the answers."""
     with pytest.raises(BadInput, match=message):
         questionnaire.build_tasks(pl.DataFrame(items))
-
-
-def test_labels_become_answers(tmp_path: Path) -> None:
-    """Labels of a file are answers: letters are places of options, spans the words, none no second choice."""
-    rows = [*build_whole(), *build_whole(SECOND, "bo", second="c", difficulty="Medium", span_1="0-4")]
-    labels = label_files.read(write_rows(tmp_path / "labels.csv", *rows), TASKS, form=FORM)
-    Labels.validate(labels.with_columns(project=pl.lit("recam")))
-    assert build_answers(labels) == [
-        ("dev.jsonl:1", "amy", 1, 0, None, "The ferry", "ed in\n", "summarise", "easy"),
-        ("dev.jsonl:2", "bo", 1, 0, 2, "=1+1", " <b>si", "summarise", "medium"),
-    ]
-    for rows in (labels, labels.clear()):
-        assert questionnaire.build_answers(rows, TASKS).schema == pl.Schema(questionnaire.ANSWERS)
-    assert questionnaire.build_tasks(ITEMS.clear()).schema == TASKS.schema
 
 
 label_values = st.fixed_dictionaries(

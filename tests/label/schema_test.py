@@ -56,20 +56,6 @@ def test_values_are_read_as_spreadsheets_write_them(field: str, value: object, s
     assert normalise_value(field, value) == stored
 
 
-@pytest.mark.parametrize("value", ["", "2", "-2", "10", "yes", "1.5", "１", "--1", "1 0", None, "None", True])
-def test_other_values_are_refused(value: object) -> None:
-    """What is no tag is refused, with the tags there are; a missing value is no tag."""
-    with pytest.raises(BadInput, match="sarcasm should be one of 1, 0, -1, found"):
-        normalise_value("sarcasm", value)
-
-
-@pytest.mark.parametrize("value", ["happy", "1", "0", "", "joy, trust"])
-def test_other_emotions_are_refused(value: str) -> None:
-    """The set is closed, and one at a time is said (CSD-14)."""
-    with pytest.raises(BadInput, match="emotion should be one of anger"):
-        normalise_value("emotion", value)
-
-
 def test_unknown_fields_are_refused() -> None:
     """A field that there is not is named, with those there are; a note is no field."""
     for name in ("irony", "span"):
@@ -97,13 +83,6 @@ def test_spans_within_the_text_are_read(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
     assert parse_span(f" {start}-{end} ", text) == parse_span(f"{start} - {end}", text) == (start, end)
-
-
-@pytest.mark.parametrize("value", ["", "3", "2-2", "3-1", "0-9", "0-5", "-1-2", "1–2", "a-b", "0-3-4", None])
-def test_other_spans_are_refused(value: object) -> None:
-    """Empty, reversed, or beyond the text: refused, with the text's length."""
-    with pytest.raises(BadInput, match="span should be start-end within 0-4, found"):
-        parse_span(value, "真会说话")
 
 
 def test_the_version_is_stable() -> None:

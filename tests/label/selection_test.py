@@ -20,16 +20,12 @@ def build_comments(*changes: dict[str, object]) -> pl.DataFrame:
 @pytest.mark.parametrize(
     ("change", "rules", "reason"),
     [
-        ({"lang": "en"}, Rules(), "language"),
-        ({"context": None}, Rules(), "no_context"),
-        ({"context": "  "}, Rules(), "no_context"),
-        ({"text": "好快啊"}, Rules(), "too_short"),
-        ({"text": "好" * 201}, Rules(), "too_long"),
-        ({"like_count": 4}, Rules(least_likes=5), "few_likes"),
-        ({"like_count": None}, Rules(least_likes=1), "few_likes"),
-        ({"is_hot": False}, Rules(is_hot=True), "not_hot"),
+        ({"lang": "en"}, Rules(), "language"), ({"context": None}, Rules(), "no_context"),
+        ({"context": "  "}, Rules(), "no_context"), ({"text": "好快啊"}, Rules(), "too_short"),
+        ({"text": "好" * 201}, Rules(), "too_long"), ({"like_count": 4}, Rules(least_likes=5), "few_likes"),
+        ({"like_count": None}, Rules(least_likes=1), "few_likes"), ({"is_hot": False}, Rules(is_hot=True), "not_hot"),
     ],
-)
+)  # fmt: skip
 def test_a_broken_rule_is_the_reason(change: dict[str, object], rules: Rules, reason: str) -> None:
     """A comment that breaks a rule is left out by its name, the other one is kept."""
     selected, dropped = select(build_comments({"is_hot": True}, {"is_hot": True, **change}), rules)

@@ -73,15 +73,11 @@ def get_verdict(decisions: Decisions, field: str = "subtext", number: int = 0) -
 
 # what CSD, section 3.2, and the rules of the process say, by answer and round; V is the adjudicator's value
 PARTLY = {
-    (None, 1): ("open", "to_adjudicate"),
-    (None, 2): ("open", "to_adjudicate"),
-    ("V", 1): ("adjudicated", "adjudicator"),
-    ("V", 2): ("adjudicated", "adjudicator"),
-    (AGAIN, 1): ("open", "to_relabel"),
-    (AGAIN, 2): ("deleted", "specious_twice"),
-    (DELETE, 1): ("deleted", "adjudicator_deleted"),
-    (DELETE, 2): ("deleted", "adjudicator_deleted"),
-}
+    (None, 1): ("open", "to_adjudicate"), (None, 2): ("open", "to_adjudicate"),
+    ("V", 1): ("adjudicated", "adjudicator"), ("V", 2): ("adjudicated", "adjudicator"),
+    (AGAIN, 1): ("open", "to_relabel"), (AGAIN, 2): ("deleted", "specious_twice"),
+    (DELETE, 1): ("deleted", "adjudicator_deleted"), (DELETE, 2): ("deleted", "adjudicator_deleted"),
+}  # fmt: skip
 TABLE = {
     "partly": PARTLY,
     "different": PARTLY  # of three values none is chosen, and three values in round 2 are specious twice
@@ -173,14 +169,6 @@ def test_contradictions_are_refused(minute: int | None) -> None:
             decide_tasks(contradiction)
 
 
-def test_only_the_first_three_count() -> None:
-    """A fourth rater is late, by the time of finishing, whatever the name."""
-    late = [*label_task(0, "a", 7), build_row(0, "a", "plain", "too late", 7)]
-    decisions = decide_tasks([*label_thrice(0, "111"), *late])
-    assert list_dropped(decisions) == [("a", name, 1, "late") for name in sorted([*FIELDS, "plain"])]
-    assert get_verdict(decisions)[0] == "adopted"
-
-
 def test_who_finishes_late_takes_no_place() -> None:
     """A rater who begins first and finishes last does not change the three whom the adjudicator saw."""
     slow = label_task(0, "slow", -5)
@@ -255,14 +243,6 @@ def test_round_2_is_for_fields_sent_there() -> None:
     assert get_verdict(decisions, "sarcasm")[1] == "-1"
     unsent = decide_tasks([*label_thrice(0, "111"), *more])
     assert [r[3] for r in list_dropped(unsent)] == ["not_asked"] * 4
-
-
-def test_unknown_tasks_are_dropped() -> None:
-    """Labels of tasks that the project does not have are reported; tasks without labels wait for raters."""
-    decisions = decide_tasks(label_thrice(7, "111"), 1)
-    assert [r[3] for r in list_dropped(decisions)] == ["unknown_task"] * 24
-    assert set(decisions.annotations["reason"]) == {"too_few_raters"}
-    assert decisions.annotations["field"].to_list() == [*FIELDS]
 
 
 @pytest.mark.parametrize(

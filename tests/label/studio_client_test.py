@@ -76,11 +76,8 @@ def test_a_project_is_found_behind_others_of_like_titles(studio: Studio, client:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [
-        ({"label_config": "<View/>"}, "another form"),
-        ({"maximum_annotations": 1}, "to 1 raters, expected 3"),
-    ],
-)
+    [({"label_config": "<View/>"}, "another form"), ({"maximum_annotations": 1}, "to 1 raters, expected 3")],
+)  # fmt: skip
 def test_a_project_that_does_not_fit_is_refused(
     studio: Studio, client: httpx.Client, project: int, change: dict[str, Any], message: str
 ) -> None:
@@ -243,24 +240,18 @@ def test_a_token_that_stays_refused_ends(studio: Studio) -> None:
 @pytest.mark.parametrize(
     ("request_name", "fault", "error", "message"),
     [
-        ("GET projects", 401, Refused, "asked to fail"),
-        ("GET projects", 403, Refused, "token"),
-        ("GET projects", 404, BadInput, "404"),
-        ("GET projects", 400, BadInput, "asked to fail"),
-        ("GET projects", 503, Retry, "503"),
-        ("GET projects", "drop", Retry, "GET /api/projects/"),
+        ("GET projects", 401, Refused, "asked to fail"), ("GET projects", 403, Refused, "token"),
+        ("GET projects", 404, BadInput, "404"), ("GET projects", 400, BadInput, "asked to fail"),
+        ("GET projects", 503, Retry, "503"), ("GET projects", "drop", Retry, "GET /api/projects/"),
         ("GET projects", (200, b"<html>"), SchemaDrift, "not JSON"),
-        ("GET projects", (200, []), SchemaDrift, "found list"),
-        ("GET projects", (200, {}), SchemaDrift, "results"),
-        ("GET projects", (302, {}), BadInput, "302"),
-        ("POST refresh", 401, Refused, "token/refresh/: 401"),
-        ("POST refresh", 404, BadInput, "token/refresh/: 404"),
-        ("POST refresh", 503, Retry, "token/refresh/: 503"),
+        ("GET projects", (200, []), SchemaDrift, "found list"), ("GET projects", (200, {}), SchemaDrift, "results"),
+        ("GET projects", (302, {}), BadInput, "302"), ("POST refresh", 401, Refused, "token/refresh/: 401"),
+        ("POST refresh", 404, BadInput, "token/refresh/: 404"), ("POST refresh", 503, Retry, "token/refresh/: 503"),
         ("POST refresh", (200, b"<html>"), SchemaDrift, "no `access`"),
         ("POST refresh", (200, {"token": "x"}), SchemaDrift, "no `access`"),
         ("POST refresh", (200, []), SchemaDrift, "no `access`"),
     ],
-)
+)  # fmt: skip
 def test_what_goes_wrong_has_a_kind(
     studio: Studio, request_name: str, fault: Any, error: type[UndertoneError], message: str
 ) -> None:

@@ -23,24 +23,6 @@ def test_equals_scikit_learn(rows: list[tuple[int, int]]) -> None:
     assert classification.macro_f1(truth, predicted) == compute_metric(table, "f1")
 
 
-def test_tables_are_measured_together() -> None:
-    """A metric of stacked tables is that of each."""
-    tables = np.random.default_rng(1).integers(0, 9, (5, 3, 3))
-    for metric in ("accuracy", "precision", "recall", "f1"):
-        expected = [float(compute_metric(table, metric)) for table in tables]
-        assert compute_metric(tables, metric) == pytest.approx(expected)
-
-
-def test_groups_are_drawn_whole() -> None:
-    """Ten groups of forty rows of one fate are ten answers, not 400: the interval is √40 times as wide."""
-    predicted = np.repeat([1, 1, 1, 1, 1, 1, 1, 0, 0, 0], 40)
-    truth, groups = np.ones(400, int), np.repeat(np.arange(10), 40)
-    rows, grouped = (classification.estimate_interval(truth, predicted, "accuracy", groups=g) for g in (None, groups))
-    assert (grouped.high - grouped.low) / (rows.high - rows.low) == pytest.approx(np.sqrt(40), rel=0.15)
-    single = classification.estimate_interval(truth, predicted, "accuracy", groups=np.arange(400))
-    assert single == pytest.approx(rows, abs=0.01)
-
-
 def test_paired_bootstrap() -> None:
     """A predictor is not better than itself (p 1); one that mends 30 of another's 60 faults and adds none surely is."""
     truth = np.tile([0, 1], 100)

@@ -46,13 +46,6 @@ def overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) 
     return tuple(actual[name] for name in recovery.METRICS)
 
 
-def test_units() -> None:
-    """Chinese by character, other writing by word in lower case, marks by themselves; nothing but blanks is lost."""
-    assert recovery.split_units("他的iPhone很OK， don't！[doge]") == [
-        *"他的", "iphone", *"很", "ok", "，", "don't", "！", "[", "doge", "]",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(("rows", "lang"), [(ZH, "zh"), (EN, "en")])
 def test_equals_sacrebleu_and_rouge_score(rows: list[tuple[str, list[str], tuple[float, ...]]], lang: str) -> None:
     """Each row and the corpus come to what the packages compute, several references and short texts among them."""

@@ -122,18 +122,6 @@ def test_samples_follow_the_probabilities() -> None:
         assert math.exp(log) == pytest.approx(chances[tuple(tokens)], rel=1e-5)
 
 
-def test_samples_repeat_with_their_seed() -> None:
-    """The same seed gives the same samples, whatever torch's source of chance has done; fewer are the first of more."""
-    table = tables(5, 3)
-    decoding = Decoding(method="sample", best=8, longest=5)
-    sample_rows = decoded(table, decoding)
-    torch.manual_seed(1)
-    assert sample_rows == decoded(table, decoding)
-    assert sample_rows != decoded(table, Decoding(method="sample", best=8, longest=5, seed=7))
-    assert [samples[:2] for samples in sample_rows] == decoded(table, Decoding(method="sample", best=2, longest=5))
-    assert len({tuple(sample.tokens) for sample in sample_rows[0]}) > 1
-
-
 def test_a_low_temperature_and_one_word_to_draw_among_are_greedy() -> None:
     """As the temperature falls to 0, and with top_k 1 or a tiny top_p, sampling becomes greedy, as is one beam."""
     table = tables(8, 3)

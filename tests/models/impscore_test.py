@@ -30,22 +30,6 @@ def meaning(implicitness: list[float], pragmatic: list[list[float]]) -> Meaning:
     )
 
 
-def test_shapes() -> None:
-    """W_p and W_s are d x l, W_t is l x l, there is no bias (IMP-04, IMP-05); a sentence has one I and l features.
-
-    A zero embedding has I = 1 and finite gradients (IMP-06).
-    """
-    model = ImpScore(768)
-    shapes = {"pragmatic": (768, 64), "semantic": (768, 64), "transform": (64, 64)}
-    assert {name: tuple(p.shape) for name, p in model.named_parameters()} == shapes
-    assert [tuple(field.shape) for field in model(torch.zeros(7, 768))] == [(7,), (7, 64), (7, 64)]
-    assert model(torch.zeros(0, 768)).implicitness.shape == (0,)
-    zero = model(torch.zeros(3, 768))
-    assert zero.implicitness.tolist() == [1.0, 1.0, 1.0]
-    loss(zero, zero, zero).backward()
-    assert all(p.grad is not None and bool(torch.isfinite(p.grad).all()) for p in model.parameters())
-
-
 # Embedding (1, 0); h_p = (4, 3), h_s = (1, 0); W_t swaps the coordinates, W_t2 of the third space doubles them.
 # p2s: h_s = (1, 0) with h_p W_t = (3, 4); s2p: h_p = (4, 3) with h_s W_t = (0, 1); third: (3, 4) with (2, 0)
 BY_HAND = {
@@ -62,7 +46,7 @@ BY_HAND = {
 def test_variants_by_hand(design: Design) -> None:
     """I = 1 - cos(e W_s, e W_p W_t) by equations 2 to 4; each of the 12 variants of table 2 compares what it should.
 
-    All weights of each get gradients from margins that nothing keeps (IMP-29).
+    There is no bias (IMP-04, IMP-05). All weights of each get gradients from margins that nothing keeps (IMP-29).
     """
     assert len(set(DESIGNS)) == 12
     assert Design() == ("cosine", "euclidean", "p2s")

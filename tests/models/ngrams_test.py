@@ -15,15 +15,6 @@ def sides(logits: npt.NDArray[np.float64]) -> list[int]:
     return [int(i) for i in logits.argmax(axis=1)]
 
 
-def test_it_learns_and_knows_what_it_has_seen() -> None:
-    """Six texts that one character tells apart are learnt, and so is a new one with that character."""
-    classifier, _ = ngrams.fit(TEXTS, CONTEXTS, LABELS, list)
-    assert sides(classifier.logits(TEXTS, CONTEXTS, list)) == LABELS.tolist()
-    assert sides(classifier.logits(["很好", "很糟"], ["", ""], list)) == [1, 0]
-    assert "好" in classifier.grams[0]
-    assert "真好啊" not in classifier.grams[0]  # it stands in one text only
-
-
 def test_an_ngram_never_seen_takes_no_share() -> None:
     """A text's logit is the same with strange characters in the place of others that are strange."""
     classifier, _ = ngrams.fit(TEXTS, CONTEXTS, LABELS, list)

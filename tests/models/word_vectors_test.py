@@ -13,8 +13,6 @@ from pipeline.models.word_vectors import WordVectors, find_rows, read, write
 
 GLOVE = "的 0.1 0.2 -0.3\n天气 1 2 3\n. . . 4e-1 5 6\n，\u3000 7 8 9\n"
 
-SMALL = WordVectors(["天", "气", "rain", "天气"], np.array([[1, 0], [3, 4], [5, 6], [9, 9]], np.float32))
-
 
 def file_of(folder: Path, text: str) -> Path:
     path = folder / "vectors.txt"

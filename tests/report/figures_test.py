@@ -35,12 +35,6 @@ def test_distributions_name_sources_and_counts() -> None:
         assert "n=6" in words(figures.draw_distributions(SCORES.with_columns(source=pl.lit("a"), implicitness=value)))
 
 
-def test_funnel_names_reasons_and_totals() -> None:
-    """Reasons stand in the legend as words, and each source says how many rows were read, none included."""
-    texts = words(figures.draw_funnel(FUNNEL))
-    assert {"kept", "exact duplicate", "4 read", "0 read", "weibo", "zhihu"} <= set(texts)
-
-
 def test_funnel_bars_are_shares() -> None:
     """Of 3 kept and 1 dropped rows the bars end at 75 % and 100 % of the axis: the second is a third of the first."""
     rows = pl.DataFrame({"source": ["weibo"] * 2, "reason": [None, "empty"], "row_count": [3, 1]})

@@ -46,23 +46,17 @@ def test_comments_scored_takes_the_newest_model(select: Select) -> None:
             {"text": "two unknown models", "thread_id": "t3"},
         ],
         "scores": [
-            score("c1", OLD, 0.1),
-            score("c1", NEW, 0.2, signature="sig|new|1"),
-            score("c1", "0", 0.3),
-            score("c1", NEW, 9.0, metric="sarcasm"),
-            score("c1", OLD, 0.25, metric="context_shift"),
-            score("c1", "b", 0.75, metric="subtext"),
-            score("c2", "x", 0.4, thread_id="t2"),
-            score("c4", "y", 0.6, thread_id="t3"),
-            score("c4", "x", 0.5, thread_id="t3"),
-            score("c9", NEW, 0.9),
+            score("c1", OLD, 0.1), score("c1", NEW, 0.2, signature="sig|new|1"), score("c1", "0", 0.3),
+            score("c1", NEW, 9.0, metric="sarcasm"), score("c1", OLD, 0.25, metric="context_shift"),
+            score("c1", "b", 0.75, metric="subtext"), score("c2", "x", 0.4, thread_id="t2"),
+            score("c4", "y", 0.6, thread_id="t3"), score("c4", "x", 0.5, thread_id="t3"), score("c9", NEW, 0.9),
         ],
         "articles": [
             {"title": "Weather", "text": "cold", "category": "news"},
             {"title": None, "text": "y" * 50, "thread_id": "t2"},
         ],
         "models": [{"model_id": OLD, "day": DAY}, {"model_id": NEW, "day": NEXT}],
-    }
+    }  # fmt: skip
     assert [name for (name,) in select("select column_name from (describe comments_scored)")] == [
         "source", "day", "thread_id", "comment_id", "parent_id", "lang", "text", "context", "like_count",
         "duplicate_count", "created_at", "is_hot", "title", "category", "implicitness", "percentile", "band",
@@ -103,14 +97,11 @@ def test_funnel_lists_each_reason_of_each_run(select: Select) -> None:
         {"source": "zhihu"},
     ]
     dropped = [
-        {"step": "clean", "reason": "empty"},
-        {"step": "clean", "reason": "empty", "row_key": "2"},
-        {"step": "deduplicate", "reason": "same_comment"},
-        {"step": "parse", "reason": "deleted"},
-        {"step": "erased", "reason": "erased"},
-        {"step": "pairs", "reason": "same_words"},
+        {"step": "clean", "reason": "empty"}, {"step": "clean", "reason": "empty", "row_key": "2"},
+        {"step": "deduplicate", "reason": "same_comment"}, {"step": "parse", "reason": "deleted"},
+        {"step": "erased", "reason": "erased"}, {"step": "pairs", "reason": "same_words"},
         {"step": "clean", "reason": "empty", "origin": "elsewhere"},
-    ]
+    ]  # fmt: skip
     assert select("select * from funnel order by all", runs=runs, dropped=dropped) == [
         (DAY, "weibo", "test", "collect", 10, 5, 5, "clean", "empty", 2),
         (DAY, "weibo", "test", "collect", 10, 5, 5, "deduplicate", "same_comment", 1),
@@ -164,12 +155,9 @@ def test_compression_by_system_counts_and_averages(select: Select) -> None:
 def test_holes_count_what_is_missing(select: Select) -> None:
     """Texts without tokens are counted once each, comments without scores one by one; whole days are not listed."""
     comments = [
-        {"text": "done"},
-        {"text": "same", "day": NEXT},
-        {"text": "same", "day": NEXT, "thread_id": "t2"},
-        {"text": "other", "day": NEXT},
-        {"text": "tokenized", "day": NEXT},
-    ]
+        {"text": "done"}, {"text": "same", "day": NEXT}, {"text": "same", "day": NEXT, "thread_id": "t2"},
+        {"text": "other", "day": NEXT}, {"text": "tokenized", "day": NEXT},
+    ]  # fmt: skip
     days = {"done": DAY, "tokenized": NEXT, "same": DAY}
     tokens = [{"text_hash": digest(text, 32), "day": day} for text, day in days.items()]
     scores = [{"comment_id": "c1"}, {"comment_id": "c5", "day": NEXT}]
@@ -262,13 +250,9 @@ def test_most_implicit_ranks_without_ties(select: Select) -> None:
         ("weibo", "zh", 0.5, 7), ("weibo", "zh", 0.5, 1),
     )  # fmt: skip
     assert select("select rank, source, comment_id, implicitness from most_implicit", **tables) == [
-        (1, "weibo", "c2", 0.9),
-        (2, "weibo", "c4", 0.5),
-        (3, "weibo", "c3", 0.5),
-        (4, "weibo", "c5", 0.5),
-        (5, "zhihu", "c0", 0.5),
-        (6, "weibo", "c1", 0.5),
-    ]
+        (1, "weibo", "c2", 0.9), (2, "weibo", "c4", 0.5), (3, "weibo", "c3", 0.5), (4, "weibo", "c5", 0.5),
+        (5, "zhihu", "c0", 0.5), (6, "weibo", "c1", 0.5),
+    ]  # fmt: skip
 
 
 def test_label_progress_counts_fields_and_tasks(select: Select) -> None:
@@ -320,31 +304,24 @@ def test_health_finds_what_is_missing(select: Select) -> None:
     runs = [_run(DAY), _run(DAY, step="tokenize"), _run(end), _run(later)]
     sql = HEALTH.format("day, step, status, why, waiting_count")
     assert select(sql, runs=runs, comments=[{"day": DAY}]) == [
-        (DAY, "collect", "ok", None, 0),
-        (DAY, "score", "missing", "rows wait", 1),
-        (DAY, "tokenize", "missing", "rows wait", 1),
-        (gap, "collect", "missing", "nothing collected", 0),
-        (end, "collect", "ok", None, 0),
-        (later, "collect", "ok", None, 0),
-    ]
+        (DAY, "collect", "ok", None, 0), (DAY, "score", "missing", "rows wait", 1),
+        (DAY, "tokenize", "missing", "rows wait", 1), (gap, "collect", "missing", "nothing collected", 0),
+        (end, "collect", "ok", None, 0), (later, "collect", "ok", None, 0),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("last", "status", "why"),
     [
-        ({"read": 100}, "ok", None),
-        ({"read": 50}, "ok", None),
-        ({"read": 49, "dropped": 4}, "unusual", "few rows"),
+        ({"read": 100}, "ok", None), ({"read": 50}, "ok", None), ({"read": 49, "dropped": 4}, "unusual", "few rows"),
         ({"read": 201, "dropped": 20}, "unusual", "many rows"),
-        ({"read": 100, "dropped": 31}, "unusual", "share dropped"),
-        ({"seconds": 91.0}, "unusual", "slow"),
-        ({"seconds": 90.0}, "ok", None),
-        ({"started_at": LONG_AFTER, "run_id": "scheduled__1"}, "late", "began late"),
+        ({"read": 100, "dropped": 31}, "unusual", "share dropped"), ({"seconds": 91.0}, "unusual", "slow"),
+        ({"seconds": 90.0}, "ok", None), ({"started_at": LONG_AFTER, "run_id": "scheduled__1"}, "late", "began late"),
         ({"started_at": LONG_AFTER, "run_id": "backfill__1"}, "backfill", "by a backfill or by hand"),
         ({"started_at": LONG_AFTER, "run_id": "cli-1"}, "backfill", "by a backfill or by hand"),
         ({"read": 49, "dropped": 4, "started_at": LONG_AFTER}, "unusual", "few rows"),
     ],
-)
+)  # fmt: skip
 def test_health_holds_a_day_against_the_week_before(
     select: Select, last: dict[str, Any], status: str, why: str | None
 ) -> None:

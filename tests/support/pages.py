@@ -9,14 +9,10 @@ from xml.etree import ElementTree as ET
 import polars as pl
 
 HOSTILE = [
-    "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    '"><svg onload=alert(1)>',
-    "</td></table><iframe src='https://evil.example/'></iframe>",
-    "{{ 7 * 7 }}{% raw %}",
-    "--><style>@import url(https://evil.example/a.css)</style>",
-    "</textarea>&lt;b&gt;",
-]
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>',
+    "</td></table><iframe src='https://evil.example/'></iframe>", "{{ 7 * 7 }}{% raw %}",
+    "--><style>@import url(https://evil.example/a.css)</style>", "</textarea>&lt;b&gt;",
+]  # fmt: skip
 CHROMIUM = Path("/usr/bin/chromium")  # for tests that see a page as its readers do
 STAR = r"<use [^>]*fill: #ffffff; stroke: #1f2933"  # a number of the paper: white with a rim of ink
 _DRAWN = {"g", "use", "path", "defs"}  # letters of a figure, one more for each that is new

@@ -40,15 +40,10 @@ def list_forms(secret: str) -> dict[str, bytes]:
         raise ValueError(f"a canary should have at least {LEAST} characters")
     raw = secret.encode()
     forms = {
-        "plain": raw,
-        "JSON": json.dumps(secret)[1:-1].encode(),
-        "percent-encoded": quote(secret, safe="").encode(),
-        "percent-encoded path": quote(secret).encode(),
-        "hexadecimal": raw.hex().encode(),
-        "HEXADECIMAL": raw.hex().upper().encode(),
-        "reversed": raw[::-1],
-        "UTF-16": secret.encode("utf-16-le"),
-    }
+        "plain": raw, "JSON": json.dumps(secret)[1:-1].encode(), "percent-encoded": quote(secret, safe="").encode(),
+        "percent-encoded path": quote(secret).encode(), "hexadecimal": raw.hex().encode(),
+        "HEXADECIMAL": raw.hex().upper().encode(), "reversed": raw[::-1], "UTF-16": secret.encode("utf-16-le"),
+    }  # fmt: skip
     for before in range(3):
         first, last = -(-before * 8 // 6), (before + len(raw)) * 8 // 6
         for name, encode in (("base64", base64.b64encode), ("URL-safe base64", base64.urlsafe_b64encode)):

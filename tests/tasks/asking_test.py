@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline import left_out, sample, settings, warehouse
-from pipeline.errors import BadInput, Missing, Refused, Retry
+from pipeline.errors import BadInput, Retry
 from pipeline.llm import client
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs
@@ -118,17 +118,6 @@ def test_what_failed_for_now_is_asked_again(tables: Path, sentences: str, monkey
         assert server.sent == {**dict.fromkeys(SENTENCES, 1), "Nice hat.": 2}
 
 
-def test_a_task_fails_where_nothing_is_answered(server: Server, sentences: str) -> None:
-    """An empty ledger and a wrong address are Refused, for which Airflow does not try again; then all is asked."""
-    with pytest.raises(Refused, match="none of 3 requests has an answer"):
-        asking.ask(sentences, build_options(server, mode="cache-only"))
-    server.page = b"<html>"
-    with pytest.raises(Refused, match=r"the first answers .* cannot be read.*a page of HTML"):
-        asking.ask(sentences, build_options(server))
-    server.page = None
-    assert asking.ask(sentences, build_options(server))["answers"] == 3
-
-
 def test_an_estimate_sends_nothing(server: Server, sentences: str) -> None:
     """The estimate counts what is open, before and after asking, and nothing reaches the service."""
     assert asking.estimate([sentences], build_options(server))[:3] == (3, 0, 3)
@@ -169,18 +158,6 @@ def test_ludwig_is_asked_about_by_name(tables: Path, tmp_path: Path) -> None:
     assert counts.filter(source="ludwig").row(0)[1:] == ("gpt-3.5-turbo-0125", "dialogue_en", 718, 1, 718, 0)
     assert counts.row(-1) == ("all", None, None, 35_358, 1, 56_290, 0)  # 33,862 and 1,496; table 6
     assert counts.drop_nulls("prompt").height == 8
-
-
-def test_endpoint_from_the_environment(sentences: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The settings name the service unless a connection does; without either it is Missing. A key is never shown."""
-    assert asking.find_endpoint() is None
-    with pytest.raises(Missing, match="UNDERTONE_LLM_URL"):
-        asking.ask(sentences, asking.Options("small-model"))
-    monkeypatch.setenv("UNDERTONE_LLM_URL", "http://127.0.0.1:1/v1")
-    monkeypatch.setenv("UNDERTONE_LLM_KEY", "kanarienvogel")
-    assert asking.find_endpoint() == ("http://127.0.0.1:1/v1", "kanarienvogel")
-    assert asking.find_endpoint("http://127.0.0.1:2/v1", "other") == ("http://127.0.0.1:2/v1", "other")
-    assert "kanarienvogel" not in repr(asking.find_endpoint())
 
 
 def test_a_batch_is_submitted_and_collected(server: Server, sentences: str) -> None:

@@ -21,15 +21,10 @@ SENTENCES = ["蛋挞又瘦了一圈", "我们小区的门禁认识所有人就�
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("好[doge]", ["好", "[doge]"]),
-        ("[doge][doge]", ["[doge]", "[doge]"]),
-        ("见[URL]吧", ["见", "[URL]", "吧"]),
-        ("[脱单doge] 真 好\n", ["[脱单doge]", "真", "好"]),
-        ("[]", ["[", "]"]),
-        ("", []),
-        (" \u3000\n", []),
+        ("好[doge]", ["好", "[doge]"]), ("[doge][doge]", ["[doge]", "[doge]"]), ("见[URL]吧", ["见", "[URL]", "吧"]),
+        ("[脱单doge] 真 好\n", ["[脱单doge]", "真", "好"]), ("[]", ["[", "]"]), ("", []), (" \u3000\n", []),
     ],
-)
+)  # fmt: skip
 def test_codes_stay_whole_and_blanks_go(text: str, wanted: list[str]) -> None:
     """Emoji codes and typed tokens carry tone and are one token each; blanks are none."""
     assert split_words(text, load_tokenizer("jieba").cut) == wanted

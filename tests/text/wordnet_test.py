@@ -92,15 +92,10 @@ def test_what_cannot_be_laid_out_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         ("years", "NOUN", "year"),  # though years is a lemma too
         ("saw", "VERB", "see"),
         ("hoping", "VERB", "hope"),  # not hop, which is shorter
-        ("Better", "ADJ", "good"),
-        ("sea basses", "NOUN", "sea bass"),
-        ("banks", "AUX", "bank"),
-        ("banks", "PROPN", "banks"),
-        ("Teapots", "NOUN", "teapots"),
-        ("", "NOUN", ""),
-        ("银行", "NOUN", "银行"),
+        ("Better", "ADJ", "good"), ("sea basses", "NOUN", "sea bass"), ("banks", "AUX", "bank"),
+        ("banks", "PROPN", "banks"), ("Teapots", "NOUN", "teapots"), ("", "NOUN", ""), ("银行", "NOUN", "银行"),
     ],
-)
+)  # fmt: skip
 def test_lemmas(small: Path, word: str, upos: str, wanted: str) -> None:
     """Base forms by morphy: irregular ones first, of several the likelier; what WordNet lacks stays in lower case."""
     assert wordnet.lemmatize(word, upos) == wanted

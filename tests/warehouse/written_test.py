@@ -25,13 +25,3 @@ def test_a_write_counts_the_bytes_of_its_files(tables: Path, caplog: pytest.LogC
         pool.submit(write.record_write, "tokens", {"day": "2026-11-19"}, 1, 1000, 0.1, "r1").result()
         assert pool.submit(warehouse.count_bytes_written).result() == 1000
     assert warehouse.count_bytes_written() - before == size
-
-
-def test_a_slice_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """The line names table, rows and slice; the list that lineage reads has the task too, and stays short."""
-    caplog.set_level(logging.INFO, logger="pipeline")
-    for _ in range(1001):
-        write.record_write("scores", {"day": "2026-11-19", "source": "weibo"}, 2, 7, 0.1, "r1")
-    assert caplog.messages[-1] == "scores: 2 rows in {'day': '2026-11-19', 'source': 'weibo'}"
-    assert write.WRITTEN[-1] == {"table": "scores", "rows": 2, "bytes": 7}
-    assert len(write.WRITTEN) == 1000

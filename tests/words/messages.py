@@ -17,18 +17,9 @@ OLD = re.compile(
     r"\b(tells?|told|says?|said|puts?|brings?|brought|anew|whoever|whatever|nobody|beside)\b", re.IGNORECASE
 )
 CALLS = {
-    "report",
-    "echo",
-    "print",
-    "working",
-    "info",
-    "warning",
-    "error",
-    "exception",
-    "debug",
-    "record_note",
+    "report", "echo", "print", "working", "info", "warning", "error", "exception", "debug", "record_note",
     "show_progress",
-}
+}  # fmt: skip
 KEYWORDS = {"help", "title", "description", "doc_md", "epilog", "short_help", "panel"}
 ERROR = re.compile(r"^(BadInput|SchemaDrift|Missing|Refused|Retry|UndertoneError|ValueError|\w+Error|Exit)$")
 _DOCUMENTED = (ast.Module, ast.FunctionDef, ast.ClassDef)

@@ -59,12 +59,9 @@ def test_a_third_level_reply_keeps_root_and_parent_apart() -> None:
 def test_pinned_and_hot() -> None:
     """Pinned comments and `hots` come first and are marked, as is all of a list by heat; overlap is left (CSD-05)."""
     body = page(
-        item(),
-        top_replies=[item(rpid_str="11")],
-        upper={"mid": "s", "top": item(rpid_str="12")},
-        hots=[item(rpid_str="13")],
-        root=item(rpid_str="14"),
-    )
+        item(), top_replies=[item(rpid_str="11")], upper={"mid": "s", "top": item(rpid_str="12")},
+        hots=[item(rpid_str="13")], root=item(rpid_str="14"),
+    )  # fmt: skip
     comments = bilibili.parse(body, LISTING).comments
     assert [c.comment_id for c in comments if c.is_hot] == ["11", "12", "14", "13"]
     assert all(c.is_hot for c in bilibili.parse(body, URL).comments)

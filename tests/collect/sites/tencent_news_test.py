@@ -123,14 +123,10 @@ def test_an_address_without_an_article_is_drift() -> None:
 @pytest.mark.parametrize(
     ("body", "following"),
     [
-        (page(item()), URL.replace("cursor=0", "cursor=6290000000000000002")),
-        (page(item(), hasnext=False), None),
-        (page(item(), last=""), None),
-        (page(item(), last=None), None),
-        (page(), None),
-        (second([new()]), None),
+        (page(item()), URL.replace("cursor=0", "cursor=6290000000000000002")), (page(item(), hasnext=False), None),
+        (page(item(), last=""), None), (page(item(), last=None), None), (page(), None), (second([new()]), None),
     ],
-)
+)  # fmt: skip
 def test_cursors(body: dict[str, Any], following: str | None) -> None:
     """`last` is the opaque cursor; without it, without comments or with hasnext false the list has ended."""
     assert tencent_news.find_next_url(body, URL) == following

@@ -124,17 +124,13 @@ FIRST = ["data", "data", 0]
 @pytest.mark.parametrize(
     ("path", "value"),
     [
-        (["ok"], del_),
-        *((["data"], value) for value in (del_, None, {})),
+        (["ok"], del_), *((["data"], value) for value in (del_, None, {})),
         *((["data", "data"], value) for value in (None, {}, ["text"])),
         *(([*FIRST, name], 5.1e15) for name in ("id", "rootidstr", "reply_id")),
-        *(([*FIRST, name], del_) for name in ("id", "text")),
-        ([*FIRST, "text"], None),
-        ([*FIRST, "like_count"], "许多"),
-        ([*FIRST, "user"], "somebody"),
-        ([*FIRST, "comments"], {"data": []}),
+        *(([*FIRST, name], del_) for name in ("id", "text")), ([*FIRST, "text"], None),
+        ([*FIRST, "like_count"], "许多"), ([*FIRST, "user"], "somebody"), ([*FIRST, "comments"], {"data": []}),
     ],
-)
+)  # fmt: skip
 def test_drift_is_never_an_empty_list(path: list[Any], value: object) -> None:
     """A field gone or of another type raises; ids as floating-point numbers have lost digits and are refused."""
     with pytest.raises(SchemaDrift, match=r"weibo|floating-point"):

@@ -55,10 +55,11 @@ def test_backfill_takes_a_range_of_days(run: Run, tables: Path) -> None:
         ("--from", "2026-11-18", "--to", "2026-11-17"),
         ("--from", "1", "--to", "2"),
         ("--from", "2026-11-17", "--to", "2026-11-17", "--step", "cut"),
+        ("--from", "2026-11-17", "--to", "2026-11-17", "--source", "note"),  # a misspelt source is no empty day
     ],
 )
 def test_backfill_refuses_what_is_no_range(run: Run, tables: Path, words: tuple[str, ...]) -> None:
-    """A last day before the first, a day in another form and an unknown step are bad input."""
+    """A last day before the first, a day in another form, an unknown step and an unknown source are bad input."""
     run("backfill", *words).check(2)
 
 

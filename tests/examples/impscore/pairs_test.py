@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.examples.impscore import negatives
 from pipeline.examples.impscore import pairs as examples
-from pipeline.llm import cassette
 from pipeline.llm import prompt as prompts
-from pipeline.sample import COMPLETIONS
-from pipeline.tables import TABLES, empty
+from pipeline.tables import TABLES
 from tests.examples.sources.writing import jsonl, text
 
 meanings = st.sampled_from(
@@ -117,14 +115,11 @@ def test_positives_of_labels() -> None:
     """Only implicit sentences with an explicit form are pairs; the same pair again is dropped by its item (IMP-14)."""
     pairs, dropped = examples.pair_sentences(
         sentences(
-            ("Nice hat.", "implicit", "I dislike the hat."),
-            ("Nice hat.", "implicit", "The hat is ugly."),
-            ("Well, well.", "implicit", None),
-            ("Go away.", "explicit", "Leave me alone."),
-            ("Hm.", "neither", "I doubt it."),
-            ("Nice hat.", "implicit", "I dislike the hat."),
+            ("Nice hat.", "implicit", "I dislike the hat."), ("Nice hat.", "implicit", "The hat is ugly."),
+            ("Well, well.", "implicit", None), ("Go away.", "explicit", "Leave me alone."),
+            ("Hm.", "neither", "I doubt it."), ("Nice hat.", "implicit", "I dislike the hat."),
         )
-    )
+    )  # fmt: skip
     assert pairs.select("source", "lang", "implicit", "explicit", "completion_id").rows() == [
         ("labelled", "en", "Nice hat.", "I dislike the hat.", None),
         ("labelled", "en", "Nice hat.", "The hat is ugly.", None),
@@ -214,25 +209,6 @@ def test_hard_negatives_are_near_but_not_the_same() -> None:
     assert alike["negative"].to_list() == ["c", "c", "a"]
     with pytest.raises(ValueError, match="a vector for each of 5 pairs, got 1"):
         examples.add_negatives(rows, 1, vectors[:1])
-
-
-@pytest.mark.parametrize("profile", ["paper", "official", "grouped"])
-def test_build_adds_up_on_the_sample(profile: str) -> None:
-    """Every completion of the shipped cassette is a pair or dropped, the same twice over, and the contract holds.
-
-    No sentences and completions give the same columns without rows.
-    """
-    nothing, dropped = examples.build(empty("sentences"), empty("completions"), profile)
-    assert (nothing.height, dropped.height) == (0, 0)
-    completions = cassette.read(COMPLETIONS)
-    rows, dropped = examples.build(empty("sentences"), completions, profile)
-    repeated, _ = examples.build(empty("sentences"), completions.reverse(), profile)
-    assert rows.height + dropped.height == completions.height
-    assert rows.equals(repeated)
-    assert nothing.schema == rows.schema
-    assert TABLES["pairs"].schema.is_valid(rows)
-    assert rows["cluster_id"].null_count() == 0
-    assert rows.columns == TABLES["pairs"].schema.column_names()
 
 
 def test_build_joins_labels_and_completions() -> None:

@@ -51,26 +51,20 @@ def test_words_that_the_annotator_cut_otherwise(tmp_path: Path) -> None:
         {"words": ["今天", "真的", "很", "冷"], "compressed": ["今天", "冷"]},
     )
     assert read(path).rows["compression"].to_list() == [
-        ["It", "cost", "$30.6"],
-        ["They", "won", "7-5"],
-        ["They're", "late", "again"],
-        ["今", "天", "冷"],
+        ["It", "cost", "$30.6"], ["They", "won", "7-5"], ["They're", "late", "again"], ["今", "天", "冷"],
         ["今天", "冷"],
-    ]
+    ]  # fmt: skip
     assert read(path).rows["lang"].to_list() == ["en"] * 3 + ["zh"] * 2
 
 
 def test_what_is_no_compression_is_dropped_with_its_reason(tmp_path: Path) -> None:
     """Other words, words in another order, none, and no sentence: each has its reason."""
     path = jsonl(
-        tmp_path / "a.jsonl",
-        {"text": "The cat sleeps.", "compressed": "The dog sleeps."},
-        {"text": "The cat sleeps.", "compressed": "sleeps cat"},
-        {"text": "The cat sleeps.", "compressed": ""},
-        {"item_id": "x", "words": ["a", "b"], "kept": [0, 0]},
-        {"text": " ", "compressed": "cat"},
+        tmp_path / "a.jsonl", {"text": "The cat sleeps.", "compressed": "The dog sleeps."},
+        {"text": "The cat sleeps.", "compressed": "sleeps cat"}, {"text": "The cat sleeps.", "compressed": ""},
+        {"item_id": "x", "words": ["a", "b"], "kept": [0, 0]}, {"text": " ", "compressed": "cat"},
         {"item_id": "y", "words": ["a", "b"], "kept": [0, True], "split": "test", "lang": "xx"},
-    )
+    )  # fmt: skip
     dataset = read(path)
     assert dataset.rows.rows() == [("y", ["a", "b"], [False, True], ["b"], "xx", "test")]
     reasons = ["not_aligned", "not_aligned", "nothing_kept", "nothing_kept", "no_words"]
@@ -125,17 +119,12 @@ def test_colloquial_has_its_official_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "labels", "reason"),
     [
-        ("['嗯', 好']", ["0", "1"], "malformed_words"),
-        ("__import__('os').getcwd()", ["0", "1"], "malformed_words"),
-        ("(" * 5000, ["0", "1"], "malformed_words"),
-        ("['\\d', 3]", ["0", "1"], "malformed_words"),
-        (f"['{'a' * compression.LONGEST}']", ["1"], "malformed_words"),
-        (ZH[2], ["0", "2"], "malformed_labels"),
-        (ZH[2], ["1"], "lengths_differ"),
-        (ZH[2], ["0", "0"], "nothing_kept"),
-        ([], [], "no_words"),
+        ("['嗯', 好']", ["0", "1"], "malformed_words"), ("__import__('os').getcwd()", ["0", "1"], "malformed_words"),
+        ("(" * 5000, ["0", "1"], "malformed_words"), ("['\\d', 3]", ["0", "1"], "malformed_words"),
+        (f"['{'a' * compression.LONGEST}']", ["1"], "malformed_words"), (ZH[2], ["0", "2"], "malformed_labels"),
+        (ZH[2], ["1"], "lengths_differ"), (ZH[2], ["0", "0"], "nothing_kept"), ([], [], "no_words"),
     ],
-)
+)  # fmt: skip
 def test_malformed_literals_are_dropped_and_the_rest_keeps_its_place(
     tmp_path: Path, words: object, labels: object, reason: str
 ) -> None:

@@ -87,12 +87,6 @@ def test_what_may_not_stand() -> None:
     }  # fmt: skip
 
 
-def test_antonyms_in_the_passage() -> None:
-    """A word whose antonym the passage holds is left out, as gold words are; one that begins otherwise, behind an."""
-    items = make_items("idea", "hope", *WORDS, article="Despair.", question="It was an @placeholder.")
-    assert list_reasons(items, "hope", WORDS[0]) == {"hope": "related_in_passage", WORDS[0]: "other_article"}
-
-
 def test_neighbours_never_meet() -> None:
     """Two words whose vectors are nearer than 0.85 are in no item together, be one of them gold or not."""
     items, candidates = simulate(300)

@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.examples.recam import summaries
 from pipeline.examples.recam.summaries import read
 from tests.examples.sources.writing import jsonl
 
@@ -18,15 +17,6 @@ FLOOD = "A village has been abandoned because of a flood."
 def article(summary: Any = FLOOD, text: Any = RIVER, **changes: object) -> dict[str, object]:
     """A row as XSum's copies have it."""
     return {"id": "1", "document": text, "summary": summary, **changes}
-
-
-def test_rows_of_xsum(tmp_path: Path) -> None:
-    """id, document and summary are an article; without a split file it has no split."""
-    path = jsonl(tmp_path / "x.jsonl", article(f" {FLOOD}\n"), article("Hope is back.", "It came.", id=22))
-    articles = read(path)
-    assert articles.rows.rows() == [("1", RIVER, FLOOD, None), ("22", "It came.", "Hope is back.", None)]
-    assert dict(articles.rows.schema) == summaries.SCHEMA
-    assert articles.dropped.is_empty()
 
 
 @pytest.mark.parametrize(

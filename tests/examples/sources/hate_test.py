@@ -78,12 +78,9 @@ def test_latent_hatred(tmp_path: Path) -> None:
     data_set = read("latent_hatred", tmp_path)
     cleaned = "Funny how the gate is always open & the tea gone."
     assert labels(data_set) == [
-        (alone, "implicit", None),
-        ("I dislike gardeners.", "explicit", None),
-        ("Nice roses.", "neither", None),
-        (cleaned, "implicit", "Gardeners steal tea."),
-        (cleaned, "implicit", "Gardeners are careless."),
-    ]
+        (alone, "implicit", None), ("I dislike gardeners.", "explicit", None), ("Nice roses.", "neither", None),
+        (cleaned, "implicit", "Gardeners steal tea."), (cleaned, "implicit", "Gardeners are careless."),
+    ]  # fmt: skip
     assert reasons(data_set) == [("explained_in_stage_3", f"{stage1.name}:1"), ("no_explanation", f"{stage3.name}:3")]
     assert data_set.sentences["prompt"].null_count() == 5
     assert labels(read("latent_hatred", stage3)) == labels(data_set)[3:]

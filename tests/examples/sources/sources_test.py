@@ -15,15 +15,10 @@ from pipeline.tables import Sentences
 from tests.examples.sources.writing import jsonl, labels, read_count, reasons, table, text
 
 FOLDERS = {
-    "toxigen": "toxigen_annotated_en",
-    "latent_hatred": "latent_hatred_en",
-    "ishate": "ishate_en",
-    "imppres": "imppres_en",
-    "ludwig": "ludwig_en",
-    "semeval_irony": "semeval2018_irony_en",
-    "absa": "absa_implicit_en",
-    "r3": "r3_sarcasm_en",
-}
+    "toxigen": "toxigen_annotated_en", "latent_hatred": "latent_hatred_en", "ishate": "ishate_en",
+    "imppres": "imppres_en", "ludwig": "ludwig_en", "semeval_irony": "semeval2018_irony_en",
+    "absa": "absa_implicit_en", "r3": "r3_sarcasm_en",
+}  # fmt: skip
 LABELS = ("implicit", "explicit", "neither")
 
 

@@ -73,19 +73,14 @@ def test_choices_have_one_answer_or_several(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"text": " "}, "field 'text' should be a text"),
-        ({"context": 3}, "field 'context' should be a text"),
+        ({"text": " "}, "field 'text' should be a text"), ({"context": 3}, "field 'context' should be a text"),
         ({"options": "他"}, "field 'options' should be a list of texts"),
         ({"options": ["他", "他"]}, "at least two texts, all different"),
         ({"answer": 3}, "index of the right option, from 0 to 2, or a list of such, found"),
-        ({"answer": True}, "from 0 to 2"),
-        ({"answer": None}, "from 0 to 2"),
-        ({"answer": []}, "from 0 to 2"),
-        ({"answer": [0, 0]}, "from 0 to 2"),
-        ({"answer": "A"}, "from 0 to 2"),
-        ({"answer": [[0]]}, "from 0 to 2"),
+        ({"answer": True}, "from 0 to 2"), ({"answer": None}, "from 0 to 2"), ({"answer": []}, "from 0 to 2"),
+        ({"answer": [0, 0]}, "from 0 to 2"), ({"answer": "A"}, "from 0 to 2"), ({"answer": [[0]]}, "from 0 to 2"),
     ],
-)
+)  # fmt: skip
 def test_a_bad_choice_is_named(tmp_path: Path, change: dict[str, object], message: str) -> None:
     """File, line and field are named of what is no choice."""
     with pytest.raises(BadInput, match=f"c.jsonl, line 2: .*{message}"):

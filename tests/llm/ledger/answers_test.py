@@ -146,35 +146,6 @@ def test_a_process_id_used_again_is_another_process() -> None:
     assert not owners.has_ended(f"other:{pid}:1{started}:{nonce}")
 
 
-def test_what_was_given_up_is_not_claimed(engine: sa.Engine) -> None:
-    """Malformed three times in all runs, or rejected at last, a request is not asked again; what failed for now is."""
-    requests = build("often malformed", "twice malformed", "rejected", "rejected once", "failed")
-    often, twice, rejected, once, failed = requests
-    for outcomes in (
-        {often: "malformed", twice: "malformed", once: "rejected", failed: "failed"},
-        {often: "malformed", twice: "malformed", rejected: "failed", failed: "failed"},
-        {often: "malformed", rejected: "rejected", once: "failed", failed: "failed"},
-    ):
-        answers.record(engine, [ended(k, requests[k], outcome) for k, outcome in outcomes.items()], "x:1", "run")
-    reasons = answers.look_up(engine, requests)[1]
-    assert reasons.keys() == {often, rejected}
-    assert reasons[often].startswith("malformed 3 times")
-    assert reasons[rejected].startswith("rejected")
-    claims = claim(engine, requests, "x:2")
-    assert (claims.claimed, claims.given_up) == ([twice, once, failed], reasons)
-
-
-def test_the_limit_counts_what_is_spent_and_what_is_set_aside(engine: sa.Engine) -> None:
-    """Claims beyond the run's limit are not made; an answer frees the difference; other runs do not count."""
-    requests = build("a", "b", "c", "d")
-    a, b, c, d = requests
-    assert claim(engine, requests, "x:1", limit=2.5) == ([a, b], {}, {}, {}, [c, d])
-    assert claim(engine, {c: requests[c]}, "x:2", limit=2.5).over_limit == [c]
-    answers.record(engine, [ended(a, requests[a], usd=0.5)], "x:1", "run")
-    assert claim(engine, {c: requests[c], d: requests[d]}, "x:2", limit=2.5) == ([c], {}, {}, {}, [d])
-    assert claim(engine, {d: requests[d]}, "x:3", run_id="another run", limit=1.0).claimed == [d]
-
-
 def test_spending_by_run(engine: sa.Engine) -> None:
     """Sums are by run and overall; a call without a price counts its tokens alone."""
     requests = build("a", "b", "c")

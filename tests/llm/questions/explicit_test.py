@@ -26,48 +26,21 @@ def test_sentence_is_read_back_from_stored_messages(sentence: str) -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        SAID,
-        f"  {SAID}\n",
-        f"Explicit: {SAID}",
-        f"Explicit version: {SAID}",
-        f"explicit sentence : {SAID}",
-        f"Explicit Response:\n{SAID}",
-        f"Rewritten sentence: {SAID}",
-        f"Answer: {SAID}",
-        f"B: {SAID}",
-        f"B：{SAID}",
-        f'"{SAID}"',
-        f"'{SAID}'",
-        f"“{SAID}”",
-        f"‘{SAID}’",
-        f'Explicit version: "{SAID}"',
-        f'"Explicit version: {SAID}"',
-        f"An explicit version: {SAID}",
-        f"B: An explicit version: {SAID}",
-        f"<<<Explicit Response>>>: {SAID}",
-        f"<<<Explicit Response>>> {SAID}",
-        f"<<<{SAID}>>>",
-        f'"<<<Explicit Response>>>:\n{SAID}"',
-        f"**Explicit version:** {SAID}",
-        f"**Answer**: {SAID}",
+        SAID, f"  {SAID}\n", f"Explicit: {SAID}", f"Explicit version: {SAID}", f"explicit sentence : {SAID}",
+        f"Explicit Response:\n{SAID}", f"Rewritten sentence: {SAID}", f"Answer: {SAID}", f"B: {SAID}", f"B：{SAID}",
+        f'"{SAID}"', f"'{SAID}'", f"“{SAID}”", f"‘{SAID}’", f'Explicit version: "{SAID}"',
+        f'"Explicit version: {SAID}"', f"An explicit version: {SAID}", f"B: An explicit version: {SAID}",
+        f"<<<Explicit Response>>>: {SAID}", f"<<<Explicit Response>>> {SAID}", f"<<<{SAID}>>>",
+        f'"<<<Explicit Response>>>:\n{SAID}"', f"**Explicit version:** {SAID}", f"**Answer**: {SAID}",
         f"_Explicit version: {SAID}_",
         # what a model thinks before it answers
-        f"<think>They are tired.</think>{SAID}",
-        f"<think>\nOkay, so...\n\nExplicit: a request?\n</think>\n\n{SAID}",
-        f"<think></think>Explicit: <think>More.</think> {SAID}",
-        f"So this is a request.\n</think>\n\n{SAID}",
+        f"<think>They are tired.</think>{SAID}", f"<think>\nOkay, so...\n\nExplicit: a request?\n</think>\n\n{SAID}",
+        f"<think></think>Explicit: <think>More.</think> {SAID}", f"So this is a request.\n</think>\n\n{SAID}",
         # a code fence and Markdown's emphasis around all of the sentence
-        f"```\n{SAID}\n```",
-        f"```text\n{SAID}\n```",
-        f"```{SAID}```",
-        f"**{SAID}**",
-        f"*{SAID}*",
-        f"***{SAID}***",
-        f"__{SAID}__",
-        f'**"{SAID}"**',
-        f'"*{SAID}*"',
+        f"```\n{SAID}\n```", f"```text\n{SAID}\n```", f"```{SAID}```", f"**{SAID}**", f"*{SAID}*", f"***{SAID}***",
+        f"__{SAID}__", f'**"{SAID}"**', f'"*{SAID}*"',
     ],
-)
+)  # fmt: skip
 def test_labels_and_quotation_marks_go(response: str) -> None:
     """What stands before and around the sentence is no part of it (IMP-16)."""
     assert explicit.parse(response, HINT, "explicit_en") == (SAID, None)
@@ -76,20 +49,11 @@ def test_labels_and_quotation_marks_go(response: str) -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        "{}",
-        "改写：{}",
-        "改写后的句子：「{}」",
-        "直白: “{}”",
-        "好的，改写如下：\n“{}”",
-        "好的，改写如下：“{}”",
-        "当然可以！以下是改写后的句子：\n\n“{}”",
-        "改写后的句子如下：“{}”",
-        "这句话可以改写为：“{}”",
-        "没问题。更直白的说法是：“{}”",
-        "好的。\n\n改写结果：“{}”",
-        "**改写如下：**\n“{}”",
+        "{}", "改写：{}", "改写后的句子：「{}」", "直白: “{}”", "好的，改写如下：\n“{}”", "好的，改写如下：“{}”",
+        "当然可以！以下是改写后的句子：\n\n“{}”", "改写后的句子如下：“{}”", "这句话可以改写为：“{}”",
+        "没问题。更直白的说法是：“{}”", "好的。\n\n改写结果：“{}”", "**改写如下：**\n“{}”",
     ],
-)
+)  # fmt: skip
 def test_chinese_labels_and_lead_ins_go(response: str) -> None:
     """The same holds for Chinese (X-07)."""
     assert explicit.parse(response.format(ZH_SAID), ZH_HINT, "explicit_zh") == (ZH_SAID, None)
@@ -99,76 +63,38 @@ def test_chinese_labels_and_lead_ins_go(response: str) -> None:
     "sentence",
     [
         # only a pair of quotation marks around the whole is taken off
-        'He said "no"',
-        '"Stop" is not what I meant by "later"',
-        "That house is my parents'",
-        "'Tis my dogs' bowl",
-        "我说的“随便”就是“不去”",
-        "An answer: there is none",
-        "Able: that is what he is not",
+        'He said "no"', '"Stop" is not what I meant by "later"', "That house is my parents'", "'Tis my dogs' bowl",
+        "我说的“随便”就是“不去”", "An answer: there is none", "Able: that is what he is not",
         # marks around a part of the sentence are the sentence's
-        "I *never* said **that**.",
-        "*Now* you say *never*",
-        "**Now** or **never**",
-        "* is the sign I mean *",
-        "Call the function __init__ by its name",
-        "Type ``` before it and ``` after",
+        "I *never* said **that**.", "*Now* you say *never*", "**Now** or **never**", "* is the sign I mean *",
+        "Call the function __init__ by its name", "Type ``` before it and ``` after",
         # a colon after words that do not announce a rewriting, a friendly word before it too
         "Here is the sentence the judge gave him: ten years.",
         "Here is my final word on the old version: it was better.",
-        "Here's the way to the station: left, then left again.",
-        "There is no polite way to say this: you are fired.",
-        "Sure: I will come.",
-        "Sure! I will come.",
-        "Of course, one thing is missing: money.",
-        "The plain answer: nobody wants to go.",
-        "The explicit lyrics are the problem: my son is six.",
-        "Please rewrite this: it is full of mistakes.",
-        "Here is a clear answer: no.",
-        "Here is the explicit version",
-        "Sure! Here is a list of what I hate:\nqueues.",
-        "好的，我来说一句：这菜太咸了。",
-        "他改写的结局是这样：谁也没死。",
-        "可以，只有一个条件：你先道歉。",
-        "剧本改写如下：他没有死。",
-        "以下是我的要求：每天按时回家。",
-        "好的改写需要时间：别催我。",
+        "Here's the way to the station: left, then left again.", "There is no polite way to say this: you are fired.",
+        "Sure: I will come.", "Sure! I will come.", "Of course, one thing is missing: money.",
+        "The plain answer: nobody wants to go.", "The explicit lyrics are the problem: my son is six.",
+        "Please rewrite this: it is full of mistakes.", "Here is a clear answer: no.", "Here is the explicit version",
+        "Sure! Here is a list of what I hate:\nqueues.", "好的，我来说一句：这菜太咸了。",
+        "他改写的结局是这样：谁也没死。", "可以，只有一个条件：你先道歉。", "剧本改写如下：他没有死。",
+        "以下是我的要求：每天按时回家。", "好的改写需要时间：别催我。",
         # what stands at the beginning is no note, and a word that only begins like "note" is no label
-        "Note that the door is locked.",
-        "Note: I am not your servant.",
-        "I want an explanation: where were you?",
-        "I left you a message.\nNotebooks are on the desk.",
-        "解释：他要睡觉。",
-        "我很担心你。\n注意安全。",
+        "Note that the door is locked.", "Note: I am not your servant.", "I want an explanation: where were you?",
+        "I left you a message.\nNotebooks are on the desk.", "解释：他要睡觉。", "我很担心你。\n注意安全。",
         "我不想听。\n解释没有用。",
         # declining is what many implicit sentences mean
-        "I can't come to your party.",
-        "I can't help with moving on Saturday.",
-        "I can't help with this move, my back hurts.",
-        "I can't help it.",
-        "I cannot assist at the wedding.",
-        "I cannot fulfil my promise to you.",
-        "I can't provide for a second child.",
-        "I'm sorry, but I can't help laughing at your hat.",
-        "I won't process another late invoice for you.",
-        "As an AI researcher I am tired of this question.",
-        "I can't do that on Saturdays.",
-        "I won't do that.",
-        "I'm not able to help with the garden.",
-        "I can't write content for your shop every day.",
-        "I can't write about the violence I saw.",
-        "I can't write that sentence on the board.",
-        "I'm not able to write long sentences.",
-        "很抱歉，我无法完成作业。",
-        "我无法完成这个任务。",
-        "很抱歉，我无法完成你交给我的画。",
-        "我不能提供住处给你。",
-        "对不起，我不能和你一起去。",
-        "抱歉，我不能回答得更清楚了。",
-        "我不能改写历史。",
-        "作为人工智能专业的学生，我很累。",
+        "I can't come to your party.", "I can't help with moving on Saturday.",
+        "I can't help with this move, my back hurts.", "I can't help it.", "I cannot assist at the wedding.",
+        "I cannot fulfil my promise to you.", "I can't provide for a second child.",
+        "I'm sorry, but I can't help laughing at your hat.", "I won't process another late invoice for you.",
+        "As an AI researcher I am tired of this question.", "I can't do that on Saturdays.", "I won't do that.",
+        "I'm not able to help with the garden.", "I can't write content for your shop every day.",
+        "I can't write about the violence I saw.", "I can't write that sentence on the board.",
+        "I'm not able to write long sentences.", "很抱歉，我无法完成作业。", "我无法完成这个任务。",
+        "很抱歉，我无法完成你交给我的画。", "我不能提供住处给你。", "对不起，我不能和你一起去。",
+        "抱歉，我不能回答得更清楚了。", "我不能改写历史。", "作为人工智能专业的学生，我很累。",
     ],
-)
+)  # fmt: skip
 def test_plain_sentences_stay(sentence: str) -> None:
     """A sentence that holds what looks like a frame, a lead-in, a note or a refusal is kept to the letter."""
     assert explicit.parse(sentence, ZH_HINT if has_han(sentence) else HINT, "explicit_en") == (sentence, None)
@@ -177,21 +103,15 @@ def test_plain_sentences_stay(sentence: str) -> None:
 @pytest.mark.parametrize(
     "lead",
     [
-        "Sure! Here is the explicit version:\n\n",
-        "Sure, here's an explicit version of the sentence: ",
-        "Here's a more direct way to say it:\n",
-        "Here’s a more direct way to say it: ",
-        "Certainly! Here is the rewritten sentence: ",
-        "Of course. A more explicit and direct wording is: ",
-        "Okay - this is a clearer rewrite:\n",
-        "**Here is the explicit version:**\n",
-        "Here is the sentence:\n",
+        "Sure! Here is the explicit version:\n\n", "Sure, here's an explicit version of the sentence: ",
+        "Here's a more direct way to say it:\n", "Here’s a more direct way to say it: ",
+        "Certainly! Here is the rewritten sentence: ", "Of course. A more explicit and direct wording is: ",
+        "Okay - this is a clearer rewrite:\n", "**Here is the explicit version:**\n", "Here is the sentence:\n",
         "Here is a plain version of your sentence:\n",
-        "Here is the sentence, rewritten to say outright what it means:\n",
-        "The sentence can be rewritten as: ",
+        "Here is the sentence, rewritten to say outright what it means:\n", "The sentence can be rewritten as: ",
         "My rewrite: ",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("frame", ["{}", '"{}"', "**{}**", "```text\n{}\n```", "Explicit: {}"])
 def test_lead_ins_go(lead: str, frame: str) -> None:
     """Chatter that leads to the sentence goes, whatever stands around the sentence itself."""
@@ -213,19 +133,13 @@ def test_announcements_of_other_things_stay(opening: str, verb: str, thing: str,
 @pytest.mark.parametrize(
     "note",
     [
-        "\n\nNote: this keeps the tone of the original.",
-        "\nNote: this keeps the tone.\n\nDo you want another one?",
-        "\n\n(Note: this keeps the tone.)",
-        "\n\n(Note that this keeps the tone.)",
-        "\n\nNote that this keeps the tone.",
-        "\n\n**Explanation:** they want to sleep.\n\n- five is early",
-        "\n\n*Explanation*: they want to sleep.",
-        "\n\n注：保留了原来的语气。",
-        "\n\n（注：保留了原来的语气。）",
-        "\n\n说明：他们要睡觉。",
-        "\n**解释：**他们要睡觉。",
+        "\n\nNote: this keeps the tone of the original.", "\nNote: this keeps the tone.\n\nDo you want another one?",
+        "\n\n(Note: this keeps the tone.)", "\n\n(Note that this keeps the tone.)",
+        "\n\nNote that this keeps the tone.", "\n\n**Explanation:** they want to sleep.\n\n- five is early",
+        "\n\n*Explanation*: they want to sleep.", "\n\n注：保留了原来的语气。", "\n\n（注：保留了原来的语气。）",
+        "\n\n说明：他们要睡觉。", "\n**解释：**他们要睡觉。",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("frame", ["{}", '"{}"', "**{}**", "```\n{}\n```", "Here is the rewritten sentence:\n\n{}"])
 def test_notes_go(note: str, frame: str) -> None:
     """Paragraphs after the sentence that comment on it are no part of it."""
@@ -242,41 +156,22 @@ def test_notes_in_a_frame_go() -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        "I'm sorry, but I can't assist with that request.",
-        "I’m sorry, but I can’t help with that.",
-        "Sorry, I cannot help with this request.",
-        "I cannot comply.",
-        "I can't rewrite this sentence because it insults people.",
-        "I'm unable to help you with that.",
-        "As an AI language model, I do not have opinions.",
-        "as an AI, I would rather not",
-        "I'm really sorry, but I can't help with that.",
-        "I am so sorry but I cannot rewrite this sentence.",
-        "I apologize, but I can't fulfill that request.",
-        "I can't do that.",
-        "I'm sorry, but I can't do that.",
-        "I'm not able to help with that",
-        "I am not able to assist with this request.",
-        "I cannot create hateful content.",
-        "I can't write content that promotes hatred.",
-        "I cannot rewrite offensive or discriminatory statements.",
-        "I can't generate that kind of content.",
-        "I can't help with creating harmful content.",
-        "Sorry! I can't do that.",
-        "**I can't do that.**",
-        "<think>This is hateful.</think>I'm not able to help with that.",
-        "抱歉，我无法协助这个请求。",
-        "很抱歉，我无法完成",
-        "很抱歉，我无法完成这个请求。",
-        "非常抱歉，无法完成该任务。",
-        "我无法生成带有歧视的内容。",
-        "对不起，我不能改写含有仇恨的言论。",
-        "很抱歉，我不能改写这句话。",
-        "对不起，我无法提供相关内容。",
-        "作为一个人工智能语言模型，我没有看法。",
-        "作为AI，我不便评论。",
+        "I'm sorry, but I can't assist with that request.", "I’m sorry, but I can’t help with that.",
+        "Sorry, I cannot help with this request.", "I cannot comply.",
+        "I can't rewrite this sentence because it insults people.", "I'm unable to help you with that.",
+        "As an AI language model, I do not have opinions.", "as an AI, I would rather not",
+        "I'm really sorry, but I can't help with that.", "I am so sorry but I cannot rewrite this sentence.",
+        "I apologize, but I can't fulfill that request.", "I can't do that.", "I'm sorry, but I can't do that.",
+        "I'm not able to help with that", "I am not able to assist with this request.",
+        "I cannot create hateful content.", "I can't write content that promotes hatred.",
+        "I cannot rewrite offensive or discriminatory statements.", "I can't generate that kind of content.",
+        "I can't help with creating harmful content.", "Sorry! I can't do that.", "**I can't do that.**",
+        "<think>This is hateful.</think>I'm not able to help with that.", "抱歉，我无法协助这个请求。",
+        "很抱歉，我无法完成", "很抱歉，我无法完成这个请求。", "非常抱歉，无法完成该任务。",
+        "我无法生成带有歧视的内容。", "对不起，我不能改写含有仇恨的言论。", "很抱歉，我不能改写这句话。",
+        "对不起，我无法提供相关内容。", "作为一个人工智能语言模型，我没有看法。", "作为AI，我不便评论。",
     ],
-)
+)  # fmt: skip
 def test_refusals(response: str) -> None:
     """An answer in which the model declines the task is a refusal, in English and in Chinese."""
     assert explicit.parse(response, ZH_HINT if response[0] >= "一" else HINT, "explicit_en") == (None, "refusal")
@@ -315,16 +210,12 @@ def test_everyday_inability_in_chinese_is_no_refusal(sorry: str, cannot: str, ve
         *((thought, HINT, "empty") for thought in (f"<think>{SAID}", f"<think>{SAID}</think>")),
         *((nothing, ZH_HINT, "empty") for nothing in ("“”", "好的，改写如下：")),
         (f"Here is the rewritten sentence:\n**{HINT}**", HINT, "echo"),
-        (f"<think>{'So. ' * 200}</think>{SAID} " * 16, HINT, "too_long"),
-        (HINT, HINT, "echo"),
-        (f'Explicit: "{HINT.upper()}"', HINT, "echo"),
-        (HINT, f"  {HINT} ", "echo"),
-        (ZH_HINT, ZH_HINT, "echo"),
-        ("请把音乐关小一点。", HINT, "other_language"),
-        (SAID, ZH_HINT, "other_language"),
+        (f"<think>{'So. ' * 200}</think>{SAID} " * 16, HINT, "too_long"), (HINT, HINT, "echo"),
+        (f'Explicit: "{HINT.upper()}"', HINT, "echo"), (HINT, f"  {HINT} ", "echo"), (ZH_HINT, ZH_HINT, "echo"),
+        ("请把音乐关小一点。", HINT, "other_language"), (SAID, ZH_HINT, "other_language"),
         (f"{SAID} " * 16, HINT, "too_long"),  # 447 characters for 26
     ],
-)
+)  # fmt: skip
 def test_answers_that_give_no_sentence(response: str, implicit: str, reason: str) -> None:
     """An empty answer, the sentence itself and an answer in another language are left out, each with its reason."""
     assert explicit.parse(response, implicit, "explicit_en") == (None, reason)
@@ -349,23 +240,15 @@ TOLD = "No, I am not coming."
 @pytest.mark.parametrize(
     "response",
     [
-        TOLD,
-        f"- {TOLD}",
-        f"B: {TOLD}",
-        f'"{TOLD}"',
-        f"An explicit version: {TOLD}",
-        f"<<<Explicit Response>>>: {TOLD}",
-        f"- {ASKED} - {TOLD}",
-        f"- {ASKED}\n- {TOLD}",
+        TOLD, f"- {TOLD}", f"B: {TOLD}", f'"{TOLD}"', f"An explicit version: {TOLD}",
+        f"<<<Explicit Response>>>: {TOLD}", f"- {ASKED} - {TOLD}", f"- {ASKED}\n- {TOLD}",
         f"<think>They will not come.</think>- {ASKED} - {TOLD}",
         f"Sure! Here is the explicit version:\n- {ASKED} - {TOLD}\n\nNote: the tent is an excuse.",
-        f"```text\n- {ASKED} - **{TOLD}**\n```",
-        f"{ASKED} {TOLD}",
-        f"{ASKED.upper()} - B: {TOLD}",
+        f"```text\n- {ASKED} - **{TOLD}**\n```", f"{ASKED} {TOLD}", f"{ASKED.upper()} - B: {TOLD}",
         f"- Would you join us there? - {TOLD}",  # the question in other words
         f"Would you join us “there?” - {TOLD}",
     ],
-)
+)  # fmt: skip
 def test_an_answer_is_joined_with_its_question(response: str) -> None:
     """For a dialogue the explicit form is the same question and the explicit answer, however it was given (IMP-17)."""
     assert explicit.parse(response, DIALOGUE, "dialogue_en") == (f"- {ASKED} - {TOLD}", None)
@@ -390,16 +273,11 @@ def test_where_a_question_ends(implicit: str, question: str) -> None:
 @pytest.mark.parametrize(
     ("response", "reason"),
     [
-        ("", "empty"),
-        (f"- {ASKED} -", "empty"),
-        (ASKED, "empty"),
-        (ANSWERED, "echo"),
-        (DIALOGUE.upper(), "echo"),
-        ("我不去。", "other_language"),
-        ("I'm sorry, but I can't assist with that request.", "refusal"),
+        ("", "empty"), (f"- {ASKED} -", "empty"), (ASKED, "empty"), (ANSWERED, "echo"), (DIALOGUE.upper(), "echo"),
+        ("我不去。", "other_language"), ("I'm sorry, but I can't assist with that request.", "refusal"),
         (f"{TOLD} " * 21, "too_long"),
     ],
-)
+)  # fmt: skip
 def test_dialogues_without_an_answer(response: str, reason: str) -> None:
     """A question alone is no answer; the reasons are those of other prompts, about the answer alone."""
     assert explicit.parse(response, DIALOGUE, "dialogue_en") == (None, reason)
@@ -412,13 +290,9 @@ def test_a_text_that_is_no_dialogue() -> None:
 
 
 FRAMES = [
-    "Explicit: {}",
-    '"{}"',
-    "**{}**",
-    "```text\n{}\n```",
-    "Sure! Here is the explicit version:\n{}",
+    "Explicit: {}", '"{}"', "**{}**", "```text\n{}\n```", "Sure! Here is the explicit version:\n{}",
     "{}\n\n(Note: ok)",
-]
+]  # fmt: skip
 ANSWERS = st.one_of(
     st.text(),
     st.lists(st.sampled_from([*FRAMES, "<think>{}", "{}</think>", "{}\n"]), max_size=6).map(

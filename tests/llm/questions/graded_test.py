@@ -26,16 +26,13 @@ def answer(sentences: object, **more: object) -> str:
 @pytest.mark.parametrize(
     "text",
     [
-        answer(FIVE),
-        f"```json\n{answer(FIVE)}\n```",
+        answer(FIVE), f"```json\n{answer(FIVE)}\n```",
         f"Here is the group {{as asked}}:\n{answer(FIVE)}\nI hope this helps {{}}!",
         f'<think>{{"sentences": ["No."]}} is too short, so {answer(ZH)}?</think>{answer(FIVE)}',
-        f'Say {{"sentences": []}}?</think>{answer(FIVE)}',
-        answer([f" {s}\n" for s in FIVE]),
-        answer(FIVE, note="x"),
+        f'Say {{"sentences": []}}?</think>{answer(FIVE)}', answer([f" {s}\n" for s in FIVE]), answer(FIVE, note="x"),
         json.dumps({"sentences": FIVE}, indent=2),
     ],
-)
+)  # fmt: skip
 def test_groups_are_read(text: str) -> None:
     """The object is found whatever stands around it, and its sentences are stripped."""
     assert graded.parse(text, "en") == (FIVE, None)
@@ -51,31 +48,23 @@ def test_emoji_and_chinese_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "lang", "reason"),
     [
-        ("", "en", "malformed"),
-        ("I cannot help with that.", "en", "malformed"),
-        (answer(FIVE)[:-1], "en", "malformed"),
-        (json.dumps(FIVE), "en", "malformed"),
-        ('{"intent": "x"}', "en", "malformed"),
-        (answer("Make me some tea."), "en", "malformed"),
-        (answer([*FIVE[:4], 5]), "en", "malformed"),
-        (answer([*FIVE[:4], " "]), "en", "malformed"),
-        ("{" * 100_000, "en", "malformed"),
-        (f'{{"n": {"9" * 5000}}}', "en", "malformed"),
+        ("", "en", "malformed"), ("I cannot help with that.", "en", "malformed"),
+        (answer(FIVE)[:-1], "en", "malformed"), (json.dumps(FIVE), "en", "malformed"),
+        ('{"intent": "x"}', "en", "malformed"), (answer("Make me some tea."), "en", "malformed"),
+        (answer([*FIVE[:4], 5]), "en", "malformed"), (answer([*FIVE[:4], " "]), "en", "malformed"),
+        ("{" * 100_000, "en", "malformed"), (f'{{"n": {"9" * 5000}}}', "en", "malformed"),
         (f"<think>{answer(FIVE)}", "en", "malformed"),
         (answer([*FIVE[:4], "What a wind\x00 today."]), "en", "malformed"),
         (answer([*FIVE[:4], "What a wind\x85today."]), "en", "malformed"),
         (json.dumps({"sentences": [*FIVE[:4], "What a wind today \ud83d"]}), "en", "malformed"),
         (json.dumps({"sentences": [*ZH[:4], "今天\udf2c风真大。"]}), "zh", "malformed"),
-        (answer([]), "en", "wrong_count"),
-        (answer(FIVE[:4]), "en", "wrong_count"),
+        (answer([]), "en", "wrong_count"), (answer(FIVE[:4]), "en", "wrong_count"),
         (answer([*FIVE, "One more."]), "en", "wrong_count"),
-        (answer([*FIVE[:4], "make me some TEA. "]), "en", "repeated"),
-        (answer(ZH), "en", "other_language"),
-        (answer([*FIVE[:4], ZH[4]]), "en", "other_language"),
-        (answer(FIVE), "zh", "other_language"),
+        (answer([*FIVE[:4], "make me some TEA. "]), "en", "repeated"), (answer(ZH), "en", "other_language"),
+        (answer([*FIVE[:4], ZH[4]]), "en", "other_language"), (answer(FIVE), "zh", "other_language"),
         (answer([*ZH[:4], FIVE[4]]), "zh", "other_language"),
     ],
-)
+)  # fmt: skip
 def test_answers_that_are_no_group(text: str, lang: str, reason: str) -> None:
     """What is no object with five different sentences in the language is left out with its reason."""
     assert graded.parse(text, lang) == (None, reason)

@@ -67,13 +67,10 @@ def test_labels_of_subtext() -> None:
 @pytest.mark.parametrize(
     ("response", "choice"),
     [
-        ('{"more_implicit": "a"}', "a"),
-        ('{"more_implicit": "tie"}', "tie"),
-        ('{"more_implicit": "both"}', None),
-        ('{"more_implicit": ["a"]}', None),
-        ("a", None),
+        ('{"more_implicit": "a"}', "a"), ('{"more_implicit": "tie"}', "tie"), ('{"more_implicit": "both"}', None),
+        ('{"more_implicit": ["a"]}', None), ("a", None),
     ],
-)
+)  # fmt: skip
 def test_choices(response: str, choice: str | None) -> None:
     """A choice is a, b or tie in a JSON object."""
     parsed = judging.parse_labels(response, judging.PAIR)

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from pipeline.llm.questions import problematic
 
+LABELS = ["Answer: ", "answer:\n", "**Answer:** ", "**Answer**: ", "答案：", "**答案：**", '"Answer: ']
+
 
 @pytest.mark.parametrize(
     ("answers", "read"),
@@ -17,41 +19,17 @@ from pipeline.llm.questions import problematic
         (["", " ", "maybe", "I can't", "I cannot help", "not sure", "nothing", "yesterday", "yes and no", "Yes/No",
           "yes or no", "no/yes", "是否", "不确定", "是或否", "是/否", "As an AI", "None", "eyes", "The answer is yes"],
          "other"),
+        ([label + reply for label in LABELS for reply in ("Yes.", "是的。")], "yes"),
+        ([label + reply for label in LABELS for reply in ("**no**", "没有问题")], "no"),
+        (["Answer:", "Answer: maybe", "Answer yes", "Answering: yes", "答案不是", "答案：是否"], "other"),
+        (["<think>No, wait, it mocks them.</think>\n\nYes"], "yes"),
+        (["<think>\nYes?\n</think>Answer: no", "Yes, I think it does. But no.</think>否"], "no"),
+        (["<think>Yes, because", "<think></think>"], "other"),
     ],
 )  # fmt: skip
 def test_answers(answers: list[str], read: problematic.Answer) -> None:
-    """The first word tells, in any case and marks; what is neither, or both, is other."""
+    """The first word tells, in any case and marks, behind a label or a thought; what is neither, or both, is other."""
     assert {answer: problematic.parse(answer) for answer in answers} == dict.fromkeys(answers, read)
-
-
-@pytest.mark.parametrize(
-    "label", ["Answer: ", "answer:\n", "**Answer:** ", "**Answer**: ", "答案：", "**答案：**", '"Answer: ']
-)
-@pytest.mark.parametrize(("reply", "read"), [("Yes.", "yes"), ("**no**", "no"), ("是的。", "yes"), ("没有问题", "no")])
-def test_a_label_is_passed_over(label: str, reply: str, read: problematic.Answer) -> None:
-    """A label before the answer is no part of it."""
-    assert problematic.parse(f"{label}{reply}") == read
-
-
-@pytest.mark.parametrize("text", ["Answer:", "Answer: maybe", "Answer yes", "Answering: yes", "答案不是", "答案：是否"])
-def test_labels_alone_say_nothing(text: str) -> None:
-    """A label without yes or no, and a word that only begins like a label, are other."""
-    assert problematic.parse(text) == "other"
-
-
-@pytest.mark.parametrize(
-    ("text", "read"),
-    [
-        ("<think>No, wait, it mocks them.</think>\n\nYes", "yes"),
-        ("<think>\nYes?\n</think>Answer: no", "no"),
-        ("Yes, I think it does. But no.</think>否", "no"),
-        ("<think>Yes, because", "other"),
-        ("<think></think>", "other"),
-    ],
-)
-def test_reasoning_is_no_answer(text: str, read: problematic.Answer) -> None:
-    """What a model thinks before it answers is passed over; all of it where the thinking was cut off."""
-    assert problematic.parse(text) == read
 
 
 @given(st.text())

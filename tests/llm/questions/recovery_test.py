@@ -45,16 +45,12 @@ def test_text_and_context_stay_data(text: str, context: str | None) -> None:
 @pytest.mark.parametrize(
     "response",
     [
-        answer(),
-        f"```json\n{answer()}\n```",
-        f"好的，结果如下 {{}}：\n{answer()}\n希望有帮助。",
-        f"<think>{answer(meaning='不对')}</think>{answer()}",
-        f'{{"context": null, "text": "{TEXT}"}}\n{answer()}',
-        answer(f" {PLAIN}\n", f"{MEANING}  "),
-        answer(note="x"),
+        answer(), f"```json\n{answer()}\n```", f"好的，结果如下 {{}}：\n{answer()}\n希望有帮助。",
+        f"<think>{answer(meaning='不对')}</think>{answer()}", f'{{"context": null, "text": "{TEXT}"}}\n{answer()}',
+        answer(f" {PLAIN}\n", f"{MEANING}  "), answer(note="x"),
         json.dumps({"meaning": MEANING, "plain": PLAIN}, indent=1),
     ],
-)
+)  # fmt: skip
 def test_both_steps_are_read(response: str) -> None:
     """The object with a meaning is found whatever stands around it, the question's own too; blanks go."""
     assert recovery.parse(response, TEXT) == (PLAIN, MEANING, None)

@@ -27,16 +27,6 @@ def test_figure_3_by_hand() -> None:
     assert actual["pair_count"].to_list() == [4] * 6
 
 
-def test_figure_3_by_split() -> None:
-    """Each part's numbers are those of its rows alone, and name how many there are."""
-    actual = tabulate_figure_3(TRIPLES, "split")
-    assert actual.columns == ["split", "metric", "value", "pair_count"]
-    for split in ("test", "train"):
-        split_rows = tabulate_figure_3(TRIPLES.filter(pl.col("split") == split))
-        assert actual.filter(pl.col("split") == split).drop("split").equals(split_rows)
-        assert split_rows["pair_count"].to_list() == [2] * 6
-
-
 def test_quantiles_by_hand() -> None:
     """Quantiles are interpolated between values: of 0 to 10 they are ten times their share (IMP-28)."""
     assert compute_quantiles(pl.Series([10.0, *range(10)])) == pytest.approx([10 * q for q in QUANTILES])

@@ -19,15 +19,12 @@ def make_coin() -> Compare:
 @pytest.mark.parametrize(
     ("compare", "fault", "useless"),
     [
-        (make_judge(TRUTH, 1), None, False),
-        (make_judge(TRUTH, 1, tie=1.0), None, False),
-        (make_judge(TRUTH, 1, bias=2.0), reliability.POSITION, False),
-        (make_coin(), reliability.RANDOM, True),
-        (lambda *_: 1, "always chooses the first text", True),
-        (lambda *_: -1, "always chooses the second text", True),
+        (make_judge(TRUTH, 1), None, False), (make_judge(TRUTH, 1, tie=1.0), None, False),
+        (make_judge(TRUTH, 1, bias=2.0), reliability.POSITION, False), (make_coin(), reliability.RANDOM, True),
+        (lambda *_: 1, "always chooses the first text", True), (lambda *_: -1, "always chooses the second text", True),
         (lambda *_: 0, "always answers with a tie", True),
     ],
-)
+)  # fmt: skip
 def test_judges_that_compare(compare: Compare, fault: str | None, useless: bool) -> None:
     """A judge that guesses, or always gives one answer, is named; a bias that balanced orders cancel is only noted."""
     comparisons = compare_adaptively(60, compare, 1)

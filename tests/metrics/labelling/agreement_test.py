@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from pipeline.metrics.labelling.agreement import encode_values, estimate_interval, find_least_tae, measure, tabulate
+from pipeline.metrics.labelling.agreement import estimate_interval, find_least_tae, measure, tabulate
 from pipeline.metrics.labelling.measures import MEASURES, combine_ratios, compute_ratios
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 
@@ -166,16 +165,6 @@ def test_codes_of_another_shape(codes: np.ndarray) -> None:
         measure("fleiss_kappa", codes)
 
 
-def test_interval_is_that_of_a_binomial() -> None:
-    """With two kinds of records, the mean of TAE is a binomial count rescaled, whose quantiles scipy knows."""
-    codes = np.array([[0, 0, 0, 0]] * 320 + [[0, 0, 1, 0]] * 80)
-    value, low, high = estimate_interval("tae_mean_of_records", codes, 20_000)
-    worst = 0.34611
-    expected = [worst + (1 - worst) * stats.binom.ppf(q, 400, 0.8) / 400 for q in (0.025, 0.975)]
-    assert value == pytest.approx(worst + (1 - worst) * 0.8, abs=1e-5)
-    assert [low, high] == pytest.approx(expected, abs=(1 - worst) / 400 + 1e-5)  # one step of the count
-
-
 @pytest.mark.parametrize("name", MEASURES)
 def test_interval_repeats_and_does_not_depend_on_order(name: str) -> None:
     """The same seed gives the same ends, in any order of rows; another seed others."""
@@ -184,11 +173,6 @@ def test_interval_repeats_and_does_not_depend_on_order(name: str) -> None:
     assert interval.value == measure(name, codes)
     assert estimate_interval(name, codes[::-1], 200) == interval
     assert estimate_interval(name, codes, 200, seed=7)[1:] != interval[1:]
-
-
-def test_undefined_resamples_do_not_count() -> None:
-    """Two items of one class each: a resample of one of them alone has no kappa, half the time."""
-    assert estimate_interval("fleiss_kappa", np.array([[0, 0], [1, 1]]), 2000) == (1, 1, 1)
 
 
 def build_labels(field: str, rows: list[tuple[str | None, ...]]) -> pl.DataFrame:
@@ -222,12 +206,6 @@ def test_table_of_fields() -> None:
     assert all(row[f"{name}_low"] <= row[name] <= row[f"{name}_high"] for name in ("fleiss", "tae", "cohen"))
     other = table.row(2, named=True)
     assert (other["tae"], other["tae_low"], other["fleiss"], other["fleiss_low"]) == (1, 1, None, None)
-
-
-def test_values_are_encoded() -> None:
-    """Values become their places in the schema; nulls stay, numbers are read as text."""
-    assert encode_values("sarcasm", pl.Series([-1, None, 1, 0])).to_list() == [2, None, 0, 1]
-    assert encode_values("emotion", pl.Series(["None", "anger"])).to_list() == [8, 0]
 
 
 def test_claims_about_table_2() -> None:

@@ -10,12 +10,9 @@ from pipeline.label.schema import FIELDS
 from pipeline.metrics.labelling.label_analysis import class_ratios, correlations, overlaps
 
 LABELS = pl.DataFrame({
-    "task_id": ["t1", "t2", "t3", "t4", "t5"],
-    "subtext":   ["1", "1", "1", "-1", None],
-    "metaphor":  ["1", "-1", "0", "-1", "1"],
-    "sentiment": ["-1", "0", "1", "0", "0"],
-    "emotion":   ["joy", "None", "None", "None", "sad"],
-    "other":     ["-1", "-1", "-1", "-1", "-1"],
+    "task_id": ["t1", "t2", "t3", "t4", "t5"], "subtext":   ["1", "1", "1", "-1", None],
+    "metaphor":  ["1", "-1", "0", "-1", "1"], "sentiment": ["-1", "0", "1", "0", "0"],
+    "emotion":   ["joy", "None", "None", "None", "sad"], "other":     ["-1", "-1", "-1", "-1", "-1"],
 })  # fmt: skip
 
 tags = st.lists(st.sampled_from(["1", "0", "-1", None]), min_size=12, max_size=12)

@@ -12,7 +12,6 @@ from sklearn.metrics import cohen_kappa_score
 
 from pipeline.label.rating_files import Level
 from pipeline.metrics.labelling import ratings
-from pipeline.metrics.labelling.agreement import measure
 
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
 
@@ -110,18 +109,6 @@ def test_what_is_undefined_has_its_reason(numbers: list[list[float]], note: str,
     (row,) = ratings.tabulate(build_frame(np.array(numbers)), "interval", resamples=2).to_dicts()
     assert row["note"].startswith(note)
     assert [name for name in null if row[name] is not None] == []
-
-
-def test_one_label_more_changes_little() -> None:
-    """Of 99 tasks with three labels and one with four, Fleiss is over the 99, and Cohen over the three raters."""
-    numbers = np.column_stack([np.random.default_rng(2).integers(0, 2, (100, 3)), np.full(100, np.nan)])
-    numbers[0] = 1
-    (row,) = ratings.tabulate(build_frame(numbers), resamples=50).to_dicts()
-    assert row["n_fleiss"] == 99
-    assert row["fleiss"] == pytest.approx(measure("fleiss_kappa", numbers[1:, :3].astype(int)), abs=1e-6)
-    assert row["cohen"] == pytest.approx(measure("cohen_kappa", numbers[:, :3].astype(int)), abs=1e-6)
-    assert row["cohen_low"] < row["cohen"] < row["cohen_high"]
-    assert row["note"].endswith("Cohen: 3 of 6 pairs of raters share no task or used one value")
 
 
 def test_values_in_their_order() -> None:

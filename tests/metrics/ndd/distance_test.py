@@ -104,15 +104,6 @@ def test_weights_fall_with_distance_from_what_differs() -> None:
     assert rows["weight"].to_list() == [0.5, 1, 1, 0.5]
 
 
-def test_shares_add_up_to_the_distance() -> None:
-    """The explanation is of the same number."""
-    first, second = ["a", "b", "x", "c", "d"], ["a", "b", "c", "d", "e"]
-    options = {"divergence": "kl", "weights": "sum"}
-    rows = explain(Drawn(), first, second, **options)  # type: ignore[arg-type]
-    total = distances(Drawn(), [first], [second], **options)[0]  # type: ignore[arg-type]
-    assert rows["share"].sum() == pytest.approx(total)
-
-
 def test_a_first_sentence_is_asked_about_once() -> None:
     """Compared with three others, its four words cost four calls, and each neighbour of the others one (table 2)."""
     model, sentences = Drawn(), [list("abcd"), list("bcd"), list("acd"), list("abd")]

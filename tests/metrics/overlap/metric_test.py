@@ -16,22 +16,12 @@ from tests.support.oracles.overlap_cases import draw_case, read_case, score_case
 
 DOCUMENTS = count_documents(draw_case(0).references)
 METRICS = [
-    bleu(2),
-    bleu(2, "floor"),
-    bleu(4, effective_order=True),
-    meteor(),
-    meteor("1.5-other", alignment="fewest_chunks"),
-    meteor(corpus="aggregate", alignment="fewest_chunks"),
-    meteor(penalty="argmax"),
-    meteor(penalty="argmax", corpus="aggregate", gamma=1.0),
-    rouge_l("coco"),
-    rouge_l("best"),
-    rouge_l("union"),
-    rouge_l("union", length="shortest"),
-    rouge_l("union", length="longest", beta=0.5),
-    cider(DOCUMENTS),
+    bleu(2), bleu(2, "floor"), bleu(4, effective_order=True), meteor(), meteor("1.5-other", alignment="fewest_chunks"),
+    meteor(corpus="aggregate", alignment="fewest_chunks"), meteor(penalty="argmax"),
+    meteor(penalty="argmax", corpus="aggregate", gamma=1.0), rouge_l("coco"), rouge_l("best"), rouge_l("union"),
+    rouge_l("union", length="shortest"), rouge_l("union", length="longest", beta=0.5), cider(DOCUMENTS),
     cider(DOCUMENTS, variant="d"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.signature)

@@ -18,20 +18,6 @@ def make_case(count: int, right: int) -> Case:
     return Case([["雪"] if i < right else ["雨"] for i in range(count)], [[["雪"]]] * count, [[1.0]] * count)
 
 
-def test_measure_is_a_binomial_bootstrap() -> None:
-    """Of 400 words 100 are right: BLEU-1 is 0.25, the bounds those of the normal approximation, 0.25 ± 0.0424."""
-    (row,) = measure([bleu(1)], *make_case(400, 100)).to_dicts()
-    assert row["metric"] == "BLEU-1"
-    assert (row["score"], row["segment_mean"], row["segments"]) == (0.25, 0.25, 400)
-    assert (row["low"], row["high"]) == pytest.approx((0.25 - 0.0424, 0.25 + 0.0424), abs=0.006)
-    assert row["signature"] == bleu(1).signature
-    wide = measure([bleu(1)], *make_case(400, 100), groups=[i // 40 for i in range(400)]).row(0, named=True)
-    assert wide["score"] == 0.25
-    assert wide["high"] - wide["low"] > 3 * (row["high"] - row["low"])  # ten articles whose candidates share a fate
-    narrow = measure([bleu(1)], *make_case(400, 100), confidence=0.5).row(0, named=True)
-    assert row["low"] < narrow["low"] < narrow["high"] < row["high"]
-
-
 def test_all_metrics_by_name() -> None:
     """Every metric scores a corpus and its candidates, in the order asked for, with its signature."""
     case = draw_case(3, 60, kinds=3)

@@ -54,20 +54,6 @@ def test_a_reader_is_ranked_among_the_submissions(tables: object) -> None:
     assert (ranked.height, ranked.filter(reader="this reader").row(0)) == (15, (13, "this reader", None, 0.5))
 
 
-def test_cross_by_hand() -> None:
-    """Away is held against the reader that was trained on the same test set's subtask; without one there is no drop."""
-    cells = pl.DataFrame(
-        {"trained_on": ["a", "a", "b", "b", "a"], "tested_on": ["a", "b", "a", "b", "file"],
-         "accuracy": [0.5, 0.25, 0.375, 0.75, 0.3]}
-    )  # fmt: skip
-    assert compare_subtasks(cells).to_dicts() == [
-        {"tested_on": "b", "trained_on": "a", "home": 0.75, "away": 0.25, "drop": 0.5},
-        {"tested_on": "a", "trained_on": "b", "home": 0.5, "away": 0.375, "drop": 0.125},
-        {"tested_on": "file", "trained_on": "a", "home": None, "away": 0.3, "drop": None},
-    ]
-    assert compare_subtasks(cells.clear()).is_empty()
-
-
 @given(rights, st.integers(1, 5))
 def test_intervals_hold_the_value(is_right: list[bool], size: int) -> None:
     """The bounds lie in [0, 1] around the share, whatever the groups; a reader equals itself."""

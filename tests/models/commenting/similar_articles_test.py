@@ -11,13 +11,10 @@ from pipeline.errors import BadInput
 from pipeline.models.commenting.similar_articles import build_index, find_nearest
 
 ARTICLES = [
+    ["雨", "下", "了", "一", "天", "，", "河", "涨", "了"], ["河", "边", "修", "了", "新", "路"],
+    ["New", "road", "by", "the", "river", "river"], ["雨", "雨", "雨"], [],
     ["雨", "下", "了", "一", "天", "，", "河", "涨", "了"],
-    ["河", "边", "修", "了", "新", "路"],
-    ["New", "road", "by", "the", "river", "river"],
-    ["雨", "雨", "雨"],
-    [],
-    ["雨", "下", "了", "一", "天", "，", "河", "涨", "了"],
-]
+]  # fmt: skip
 lists = st.lists(st.lists(st.sampled_from("abcdef"), max_size=5), min_size=1, max_size=8)
 
 

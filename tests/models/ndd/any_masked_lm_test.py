@@ -39,22 +39,18 @@ _PLACES = {"max_position_embeddings": LENGTH + 2, "pad_token_id": 1}
 _BART: dict[str, Any] = {"d_model": WIDTH, "encoder_layers": 1, "decoder_layers": 1, "init_std": 0.5}
 _BART |= {f"{side}_{name}": 2 for side in ("encoder", "decoder") for name in ("attention_heads", "ffn_dim")}
 ARCHITECTURES = [
-    Architecture("bert", True),
-    Architecture("distilbert", False, _DISTIL),
+    Architecture("bert", True), Architecture("distilbert", False, _DISTIL),
     Architecture("deberta-v2", False, {"legacy": False, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]}),
     Architecture("deberta-v2", True, {"legacy": True, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]}),
-    Architecture("ernie", True, {"use_task_id": True}),
-    Architecture("roformer", True),
-    Architecture("electra", True, {"embedding_size": 16}),
-    Architecture("albert", True, {"embedding_size": 16}),
+    Architecture("ernie", True, {"use_task_id": True}), Architecture("roformer", True),
+    Architecture("electra", True, {"embedding_size": 16}), Architecture("albert", True, {"embedding_size": 16}),
     Architecture("xlm-roberta", True, _PLACES),
     Architecture(
         "modernbert", True, {"pad_token_id": 0, "cls_token_id": 2, "sep_token_id": 3, "global_rope_theta": 9.0}
     ),
-    Architecture("fnet", True),
-    Architecture("bart", True, _BART),
+    Architecture("fnet", True), Architecture("bart", True, _BART),
     Architecture("xlm", False, {"emb_dim": WIDTH, "n_layers": 2, "n_heads": 2, "embed_init_std": 0.5}),
-]
+]  # fmt: skip
 
 
 def make_folder(folder: Path, bert: Path, architecture: Architecture) -> Path:

@@ -18,12 +18,9 @@ from pipeline.models.ndd.count_lm import CountLM, fit, load, measure_cross_entro
 from pipeline.training import registry
 
 CORPUS = [
-    ["the", "cold", "soup", "is", "cold"],
-    ["the", "soup", "is", "warm", "again"],
-    ["今天", "的", "汤", "又", "凉", "了"],
-    ["the", "hat"],
-    [],
-]
+    ["the", "cold", "soup", "is", "cold"], ["the", "soup", "is", "warm", "again"],
+    ["今天", "的", "汤", "又", "凉", "了"], ["the", "hat"], [],
+]  # fmt: skip
 END, UNKNOWN = "</s>", "<unk>"
 letters = st.sampled_from("abcdeA")
 corpora = st.lists(st.lists(letters, max_size=8), min_size=1, max_size=8).filter(any)
@@ -91,19 +88,6 @@ def test_equals_the_textbook(corpus: list[list[str]], sentences: list[list[str]]
         expected = estimate(full[place + 1], full[place + 3])
         assert [*expected] == [*model.words, UNKNOWN]
         assert distribution == pytest.approx([*expected.values()], abs=1e-6)
-
-
-def test_by_hand() -> None:
-    """Of "a b", "a c", "a b": between a and the end stood b twice and c once, so P(b) is (2 + 2 P'(b)) / 5.
-
-    So it is after a alone, and before the end alone: P'(b) is (2 + 2 P(b)) / 5. Of the six words, of three kinds, two
-    are b, and there are four entries: P(b) is (2 + 3 / 4) / 9 = 11 / 36.
-    """
-    model = fit([["a", "b"], ["a", "c"], ["a", "b"]])
-    assert model.words == ["a", "b", "c"]
-    lower = (2 + 2 * 11 / 36) / 5
-    assert predict(model, [["a", "x"]], [(0, 1)])[0, 1] == pytest.approx((2 + 2 * lower) / 5)
-    assert model.surprisals([["a", "b"]])[0][1] == pytest.approx(-math.log((2 + 2 * lower) / 5))
 
 
 @settings(max_examples=20)

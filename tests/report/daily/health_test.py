@@ -63,15 +63,6 @@ def test_each_day_and_dag_has_its_sign() -> None:
     assert re.findall("<small>(.*?)</small>", page) == ["tokens" if name == "score" else "off" for name in FAMILIES]
 
 
-@pytest.mark.parametrize(
-    ("count", "mark"),
-    [(940, "940"), (1234, "1.2k"), (9990, "10k"), (999_999, "1.0M"), (53000, "53k"), (2.1e6, "2.1M"), (3e10, "30G")],
-)
-def test_counts_are_short(count: float, mark: str) -> None:
-    """Counts fit a cell."""
-    assert cells(render(*inputs({"kept_count": int(count)}, days=1)))[0] == ("ok", STATUSES["ok"][0] + mark)
-
-
 def test_reasons_costs_rates_sources_and_models_are_told() -> None:
     """Reasons with their share, costs, rows a second, a dash for what is not known, days behind of sources, models."""
     ask = {"family": "judge", "step": "ask", "seconds": 45.0, "byte_count": 2_500_000, "input_tokens": 7000,

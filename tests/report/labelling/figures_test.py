@@ -7,12 +7,10 @@ from functools import partial
 import polars as pl
 import pytest
 
-from pipeline.label.schema import NO, YES
-from pipeline.metrics.labelling import label_analysis
 from pipeline.papers.csd import TABLE_2
 from pipeline.report.labelling import figures
 from pipeline.report.labelling.figures import KAPPAS, PAPER, TAES, build_matrix
-from tests.report.labelling.rows import AGREEMENT, NAMES, OVERLAPS, PREDICTABILITY, RATIOS, STUDY
+from tests.report.labelling.rows import AGREEMENT, NAMES, OVERLAPS, PREDICTABILITY
 from tests.support.pages import check_print, stars, words
 
 draw_kappas, draw_taes = (partial(figures.draw_agreement, measures=measures) for measures in (KAPPAS, TAES))
@@ -29,13 +27,6 @@ def test_funnel_shows_what_remains() -> None:
     assert words(figures.draw_funnel(nothing)).count("0 of 0") == 2
 
 
-def test_bars_show_their_counts() -> None:
-    """Every name has its count, nothing as well."""
-    texts = words(figures.draw_bars(["all_different", "late"], [41_000, 0], "rows left out"))
-    assert {"all_different", "late", "41,000", "0", "rows left out"} <= set(texts)
-    assert figures.draw_bars(["none"], [0], "rows").startswith("<svg")
-
-
 @pytest.mark.parametrize(("draw", "measures", "line"), [(draw_kappas, KAPPAS, "0.6"), (draw_taes, TAES, "0.53")])
 def test_agreement_names_measures_and_the_line(draw: Draw, measures: dict[str, str], line: str) -> None:
     """The legend names each measure and the paper, the line its number; each field has its n."""
@@ -48,15 +39,6 @@ def test_agreement_names_measures_and_the_line(draw: Draw, measures: dict[str, s
     assert stars(figures.draw_predictability(PREDICTABILITY)) == 3
 
 
-def test_ratios_show_their_shares() -> None:
-    """Three of eight are 38 %, one is 12 %; the emotions' shares stand in words below, in the schema's order."""
-    texts = words(figures.draw_ratios(RATIOS.filter(pl.col("field").is_in(["subtext", "emotion"]))))
-    assert [text for text in texts if re.fullmatch(r"\d+ %", text)] == ["38 %", "12 %", "50 %"]
-    below = " ".join(text for text in texts if re.search(r"\d [a-z]+ \d", text))
-    assert below.startswith("emotion: 1 anger 12.5 % 2 fear 0.0 %")
-    assert below.endswith("8 sad 12.5 % 9 none 62.5 %")
-
-
 def test_overlap_has_both_directions() -> None:
     """Two of three with subtext have sarcasm, both with sarcasm have subtext: 0.67 and 1.00, Jaccard 0.67."""
     matrix = build_matrix(OVERLAPS, "overlap")
@@ -65,17 +47,3 @@ def test_overlap_has_both_directions() -> None:
     pair = OVERLAPS.filter(pl.col("a").is_in(["subtext", "sarcasm"]) & pl.col("b").is_in(["subtext", "sarcasm"]))
     numbers = [text for text in words(figures.draw_overlaps(pair)) if re.fullmatch(r"\d\.\d\d", text)]
     assert numbers == ["1.00", "0.67", "1.00", "1.00", "1.00", "0.67", "0.67", "1.00"]
-
-
-def test_correlations_have_their_sign_in_the_number() -> None:
-    """Cells show their sign, so that it can be read in grey; a constant field has dashes."""
-    opposite = pl.DataFrame({"subtext": [YES, NO], "sarcasm": [NO, YES], "other": [NO, NO]})
-    texts = words(figures.draw_correlations(label_analysis.correlations(opposite)))
-    assert [texts.count(text) for text in ("−1.00", "1.00", "–")] == [2, 2, 5]
-
-
-def test_study_has_a_panel_a_measure_and_number_of_classes() -> None:
-    """Rows are numbers of classes, columns measures, lines positive rates."""
-    texts = words(figures.draw_study(STUDY))
-    assert {"2 classes", "3 classes", "2 % positive", "50 % positive", "agreement", "TAE"} <= set(texts)
-    assert figures.draw_study(STUDY.head(1)).startswith("<svg")

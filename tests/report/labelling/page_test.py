@@ -26,13 +26,9 @@ EMPTY = Inputs(
         agreement=agreement.tabulate(data.RATED.clear(), resamples=10),
         **{name: getattr(FACTS, name).clear() for name in NAMES},
     ),
-    ratios=label_analysis.class_ratios(data.WIDE.clear()),
-    overlaps=label_analysis.overlaps(data.WIDE.clear()),
-    correlations=label_analysis.correlations(data.WIDE.clear()),
-    predictability=None,
-    study=None,
-    open=OPEN.clear(),
-)
+    ratios=label_analysis.class_ratios(data.WIDE.clear()), overlaps=label_analysis.overlaps(data.WIDE.clear()),
+    correlations=label_analysis.correlations(data.WIDE.clear()), predictability=None, study=None, open=OPEN.clear(),
+)  # fmt: skip
 NO_MEASURES = EMPTY._replace(ratios=RATIOS.clear(), overlaps=OVERLAPS.clear(), correlations=CORRELATIONS.clear())
 
 

@@ -30,18 +30,14 @@ PREDICTABILITY = pl.DataFrame(
      "row_count": [1234, 1200, 7], "class_count": [3, 9, 1], "left_out_count": [0, 5, 2]}
 )  # fmt: skip
 FACTS = Facts(
-    release="teahouse_1",
-    created=datetime.date(2026, 11, 19),
+    release="teahouse_1", created=datetime.date(2026, 11, 19),
     rows=pl.DataFrame({"source": ["weibo", "zhihu"], "lang": ["zh", "en"], "row_count": [1200, 34]}),
     funnel=pl.DataFrame(
         {"step": ["select", "release"], "read_count": [70211, 1301], "kept_count": [1301, 1234],
          "dropped_count": [68910, 67]}
     ),
-    classes=RATIOS,
-    agreement=AGREEMENT,
+    classes=RATIOS, agreement=AGREEMENT,
     deletions=pl.DataFrame({"reason": ["specious_twice", "all_different"], "row_count": [41, 2626]}),
-    tools=pl.DataFrame({"tool": ["label_studio", "file"], "row_count": [31111, 222]}),
-    rater_count=17,
-    licence="CC BY 4.0",
-    data_hash="ab" * 32,
+    tools=pl.DataFrame({"tool": ["label_studio", "file"], "row_count": [31111, 222]}), rater_count=17,
+    licence="CC BY 4.0", data_hash="ab" * 32,
 )  # fmt: skip

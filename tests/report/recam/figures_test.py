@@ -10,9 +10,9 @@ import pytest
 
 from pipeline.examples.recam import targets
 from pipeline.report.recam import figures
-from pipeline.report.recam.figures import WAYS, list_subtasks, order_steps, sort_groups
+from pipeline.report.recam.figures import WAYS, order_steps
 from tests.report.recam.rows import AUDIT, BREAKDOWN, FIRST, FUNNEL, MATRIX, READERS, RETRIEVAL, SECOND
-from tests.support.pages import check_print, check_rows, stars, words
+from tests.support.pages import check_print, check_rows, words
 
 Draw = Callable[[pl.DataFrame], str]
 FIGURES: list[tuple[Draw, pl.DataFrame, str]] = [
@@ -80,47 +80,3 @@ def test_audit_shows_the_best_ways_first() -> None:
     texts = words(figures.draw_audit(many))
     assert [text for text in texts if text.startswith("way")] == [f"way {i:02}" for i in range(19, 19 - WAYS, -1)]
     assert f"the best {WAYS} of 20 baselines" in " ".join(texts)
-
-
-def test_the_papers_retrieval_is_beside_ours() -> None:
-    """A star for each number of tables 3 and 4: two readers of two subtasks with four each; a new reader has none."""
-    svg = whole("draw_retrieval")
-    assert stars(svg) == 2 * 2 * 4 + 1
-    texts = words(svg)
-    assert [name for name in texts if name.endswith("MRR")] == ["gated · MRR", "gloss · MRR", "ours · MRR"]
-    assert f"{FIRST} n = 5,310 to 5,312" in " ".join(texts)
-
-
-def test_readers_are_named_with_their_training() -> None:
-    """The best reader of a test is on top; what one was trained on is named where it is not what it is tested on."""
-    texts = words(figures.draw_readers(READERS.with_columns(blind=pl.lit(0.23))))
-    joined, without_blind = " ".join(texts), words(whole("draw_readers"))
-    assert joined.index("masked_lm (strong)") < joined.index("gated (paper)")
-    assert f"gated (paper), trained on {SECOND}" in joined
-    assert f"tested on {FIRST}" in joined
-    assert "best baseline without the passage" in texts
-    assert "best baseline without the passage" not in without_blind
-    assert "GA Reader" in " ".join(without_blind)
-    unknown = READERS.with_columns(tested_on=pl.lit("new"))
-    assert "GA Reader" not in " ".join(words(figures.draw_readers(unknown)))
-
-
-def test_matrix_says_what_is_lost() -> None:
-    """Away cells say how far they are from home: 0.402 - 0.299 below, 0.361 - 0.351 above; home is framed."""
-    texts = words(whole("draw_matrix"))
-    assert {"0.351", "0.331 to 0.372", "0.103 below same subtask", "0.010 above same subtask", "n = 1,204"} <= set(
-        texts
-    )
-    assert texts.count("same subtask") == 2
-    alone = words(figures.draw_matrix(MATRIX.head(2)))
-    assert alone.count("same subtask") == 1
-
-
-def test_breakdown_is_in_the_order_of_lengths() -> None:
-    """Bins stand in the order of their lengths, what is not known last, subtasks in the paper's, others after them."""
-    texts = words(whole("draw_breakdown"))
-    names = ["NOUN", "VERB", "not known", "0–120", "121–250", "1001+"]
-    assert [name for name in texts if name in names] == names
-    assert texts.count("n = 60") == BREAKDOWN.height
-    assert sort_groups(["10", None, "2", "b", "a", "2"]) == ["2", "10", "a", "b", None]
-    assert list_subtasks(pl.Series(["a", SECOND, FIRST, SECOND])) == [FIRST, SECOND, "a"]

@@ -76,14 +76,6 @@ def test_calls_grow_with_the_length_as_table_2_says() -> None:
         assert order - 0.5 < np.log2(growth) < order + 0.2
 
 
-def test_sentences_are_scored_together_as_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many go through at once, each has the same costs."""
-    monkeypatch.setattr(scorers, "CACHE_SIZE", 10)
-    alone = [scorers.ndd(Drawn())([w], [s])[0] for w, s in zip(SENTENCES, SPANS, strict=True)]
-    for first, second in zip(scorers.ndd(Drawn())(SENTENCES, SPANS), alone, strict=True):
-        assert first == pytest.approx(second)
-
-
 def test_perplexity_is_the_rise_by_the_formula() -> None:
     """Mean -log p of what remains less that of the sentence, which is asked about once (NDD-31)."""
     model = Drawn()

@@ -75,13 +75,3 @@ def test_of_equal_spans_the_longer_and_then_the_earlier_stays() -> None:
     for is_released in (False, True):
         stays = spans.select_disjoint(candidates, np.ones(5), is_released=is_released)
         assert np.flatnonzero(stays).tolist() == [1, 3]
-
-
-def test_spans_are_afforded_cheapest_first() -> None:
-    """A span that is too long is passed over for a dearer one that is not."""
-    candidates, scores = np.array([[0, 2], [3, 6], [7, 8]]), np.array([0.3, 0.1, 0.5])
-    is_chosen = np.ones(3, bool)
-    assert spans.select_affordable(candidates, scores, is_chosen, 3).tolist() == [False, True, False]
-    assert spans.select_affordable(candidates, scores, is_chosen, 2).tolist() == [True, False, False]
-    assert spans.select_affordable(candidates, scores, is_chosen, 4).tolist() == [False, True, True]
-    assert spans.select_affordable(candidates, scores, np.array([True, False, True]), 9).tolist() == [True, False, True]

@@ -21,32 +21,23 @@ ROWS = [
     ("savings", "n", "savings_bank", "one for people with little, who deposit coins", "@lender"),
     ("water", "n", "water", "what falls as rain", "@entity"),
     ("river", "n", "river", "water on its way to the sea", "@water"),
-    ("Oder", "n", "Oder", "between Germany and Poland", "@i:river"),
-    ("being", "n", "being", "what lives", "@entity"),
-    ("animal", "n", "animal", "a being that moves about", "@being"),
-    ("food", "n", "food", "what is eaten", "@entity"),
+    ("Oder", "n", "Oder", "between Germany and Poland", "@i:river"), ("being", "n", "being", "what lives", "@entity"),
+    ("animal", "n", "animal", "a being that moves about", "@being"), ("food", "n", "food", "what is eaten", "@entity"),
     ("fish", "n", "fish", "an animal under water that anglers hope for", "@animal @food"),  # two ways up: 3 and 2
     ("tone", "n", "bass", "the lowest notes of a song or a band", "@entity !1:treble"),
     ("treble", "n", "treble", "the highest notes", "@entity !1:tone"),
     ("perch", "n", "bass sea_bass", "a spiny fish of lakes and coasts", "@fish"),
-    ("wolf", "n", "wolf", "a grey animal of the woods", "@animal"),
-    ("year", "n", "year", "four seasons", "@entity"),
+    ("wolf", "n", "wolf", "a grey animal of the woods", "@animal"), ("year", "n", "year", "four seasons", "@entity"),
     ("age", "n", "years", "a long time lived", "@entity"),
-    ("Banks", "n", "Banks", "a botanist who sailed with Cook", "@i:animal"),
-    ("act", "v", "act", "do something", ""),
+    ("Banks", "n", "Banks", "a botanist who sailed with Cook", "@i:animal"), ("act", "v", "act", "do something", ""),
     ("hinder", "v", "hinder", "make slow", "@stop"),  # a loop, of which stop leads out
-    ("stop", "v", "stop", "make an end", "@hinder @act"),
-    ("bar", "v", "bar", "stop by a bar", "@hinder"),
-    ("see", "v", "see", "take in with the eyes", "@act"),
-    ("saw", "v", "saw", "cut with teeth of steel", "@act"),
-    ("hop", "v", "hop", "go on one leg", "@act"),
-    ("hope", "v", "hope", "wish and expect", ""),
-    ("lend", "v", "bank", "leave money with a firm", "@act"),
-    ("good", "a", "good", "as it should be", "!1:bad &fine"),
-    ("bad", "a", "bad", "as it should not be", "!1:good"),
-    ("fine", "s", "fine all_right", "good enough", "&good"),
+    ("stop", "v", "stop", "make an end", "@hinder @act"), ("bar", "v", "bar", "stop by a bar", "@hinder"),
+    ("see", "v", "see", "take in with the eyes", "@act"), ("saw", "v", "saw", "cut with teeth of steel", "@act"),
+    ("hop", "v", "hop", "go on one leg", "@act"), ("hope", "v", "hope", "wish and expect", ""),
+    ("lend", "v", "bank", "leave money with a firm", "@act"), ("good", "a", "good", "as it should be", "!1:bad &fine"),
+    ("bad", "a", "bad", "as it should not be", "!1:good"), ("fine", "s", "fine all_right", "good enough", "&good"),
     ("well", "r", "well", "in a good way", ""),
-]
+]  # fmt: skip
 SEARCHED = tuple(map(Path, nltk.data.path))
 EXCEPTIONS = {"noun": "wolves wolf\n", "verb": "saw see\n", "adj": "better good\n", "adv": ""}
 PARTS = {"n": "noun", "v": "verb", "a": "adj", "r": "adv"}

@@ -44,14 +44,11 @@ def write_sheet(path: Path, *cells: list[Any]) -> None:
 
 
 WRITERS: dict[str, Callable[[Path, Rows], object]] = {
-    ".csv": _write_separated,
-    ".tsv": _write_separated,
-    ".jsonl": _write_lines,
+    ".csv": _write_separated, ".tsv": _write_separated, ".jsonl": _write_lines,
     ".json": lambda path, rows: path.write_text(json.dumps(rows, ensure_ascii=False), encoding="utf-8"),
-    ".parquet": lambda path, rows: pq.write_table(pa.Table.from_pylist(rows), path),
-    ".db": _write_sqlite,
+    ".parquet": lambda path, rows: pq.write_table(pa.Table.from_pylist(rows), path), ".db": _write_sqlite,
     ".xlsx": lambda path, rows: write_sheet(path, list(rows[0]), *(list(row.values()) for row in rows)),
-}
+}  # fmt: skip
 
 
 def write_rows(path: Path, *rows: dict[str, Any]) -> Path:

@@ -26,16 +26,12 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "all-MiniLM": Kind(),
-    "all-mpnet": Kind("MPNet", longest=24),
-    "bert-cls": Kind(pooling="cls", has_length_one=False),
-    "bert-max": Kind(pooling="max", has_length_one=False),
-    "xlm-r": Kind("XLMRoberta", has_length_one=False),
-    "e5": Kind("XLMRoberta", prompt="query"),
-    "bge": Kind(pooling="cls"),
-    "LaBSE": Kind(pooling="cls", dense=16),
+    "all-MiniLM": Kind(), "all-mpnet": Kind("MPNet", longest=24),
+    "bert-cls": Kind(pooling="cls", has_length_one=False), "bert-max": Kind(pooling="max", has_length_one=False),
+    "xlm-r": Kind("XLMRoberta", has_length_one=False), "e5": Kind("XLMRoberta", prompt="query"),
+    "bge": Kind(pooling="cls"), "LaBSE": Kind(pooling="cls", dense=16),
     "gte": Kind("ModernBert", pooling="cls", has_length_one=False),
-}
+}  # fmt: skip
 
 
 def build(folder: Path, seed: int = 5, kind: str = "all-MiniLM") -> Path:

@@ -163,29 +163,3 @@ def test_raters_are_left_out_until_each_shares_two_texts() -> None:
     result = calibrate._check_replacement(np.arange(5.0), ratings, 0.15)
     assert result
     assert result.n == (2, 2)
-
-
-def test_columns_of_a_file_are_compared(tmp_path: Path) -> None:
-    """Blank cells are left out; a rater's own column is tested; threads, sources and languages are used."""
-    rng = np.random.default_rng(4)
-    truth = rng.integers(0, 5, 60).astype(float)
-    columns: dict[str, Any] = {"mine": truth + 0.3 * rng.random(60), "ana": truth, "ben": truth, "thread_id": range(60)}
-    frame = pl.DataFrame(columns).with_columns(
-        mean="ana", source=pl.lit("x"), lang=pl.lit("en"), text=pl.lit("so it is")
-    )
-    path = tmp_path / "scored.csv"
-    frame.with_columns(mine=pl.when(pl.int_range(pl.len()) > 4).then("mine")).write_csv(path)
-    result = calibrate.compare_columns(path, "mine", "mean", ["ana", "ben"])
-    assert result.comparison.measures["n"][0] == 55
-    assert result.replacement
-    assert result.replacement.passes
-    assert calibrate.compare_columns(path, "mine", "mean").replacement is None
-    for names, message in (
-        (("mine", "absent"), "absent"),
-        (("text", "ana"), "scored.csv, line 2: field 'text' should be a number but is 'so it is'"),
-    ):
-        with pytest.raises(BadInput, match=message):
-            calibrate.compare_columns(path, *names)
-    frame[:19].write_csv(path)
-    with pytest.raises(BadInput, match="at least 20 texts with both values, found 19"):
-        calibrate.compare_columns(path, "mine", "mean")

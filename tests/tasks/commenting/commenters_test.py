@@ -58,28 +58,6 @@ def test_a_commenter_comments_on_the_test_articles(
     assert dropped["reason"].to_list() == ["no_comment"] * 6
 
 
-def test_real_comments_stand_beside(sample_corpus: Path) -> None:
-    """Of each test article the one real comment that is no reference is there as `human`."""
-    assert generated.generate(DAY, generated.HUMAN) == 6
-    rows = warehouse.scan("generated_comments").collect()
-    assert rows["model_id"].null_count() == 6
-    candidates = warehouse.scan("reference_comments", pl.col("role") == "candidate").collect()
-    assert set(rows["found_in"]) == set(candidates.select(corpus.COMMENT_ID).to_series())
-
-
-def test_a_file_becomes_a_model_that_comments(tmp_path: Path) -> None:
-    """Articles with comments of a file are enough to train in a folder, which comments on a title and a body."""
-    data = commenters.read_file(sample.THREADS, sample.THREAD_COLUMNS)
-    assert set(data.articles["split"]) == {"train", "validation"}
-    assert data.comments.height == 692
-    history = commenters.train_file("seq2seq", data, tmp_path / "model", WRITER)
-    assert {("loss", "train"), ("loss", "validation")} == set(history.select("metric", "split").iter_rows())
-    rows = pl.DataFrame({"title": ["新桥今天通车", "A new bridge"], "content": ["桥长三公里", None], "id": [7, 8]})
-    comments = generated.comment(rows, str(tmp_path / "model"), decoding=Decoding(best=2, longest=5))
-    assert comments["id"].to_list() == [7, 7, 8, 8]
-    assert comments.drop_nulls("comment")["signature"].str.starts_with("seq2seq|model:").all()
-
-
 def test_a_pretrained_model_is_fitted_and_comments(sample_corpus: Path, tmp_path: Path) -> None:
     """An encoder-decoder of a folder is fitted to the pairs of a file, and comments on any article, or on the tests."""
     from pipeline.models.subtext import seq2seq

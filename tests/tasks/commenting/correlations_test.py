@@ -12,7 +12,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput
 from pipeline.metrics.commenting import correlation
 from pipeline.metrics.overlap import scoring, weights
-from pipeline.tasks.commenting import correlations, generated, overlap
+from pipeline.tasks.commenting import correlations, overlap
 from tests.examples.sources.writing import text
 
 DAY = sample.DAY
@@ -41,30 +41,6 @@ def test_metrics_are_held_against_people(graded: Path) -> None:
     sensitivity = correlations.measure_sensitivity(["meteor"])
     assert set(sensitivity["preset"]) == set(weights.PRESETS)
     assert sensitivity.filter(preset="none")["ratio"].to_list() == pytest.approx([1.0, 1.0])
-
-
-def test_without_grades_there_are_the_plain_metrics(sample_corpus: Path) -> None:
-    """Without grades there are scores without weights, no correlations, and no error."""
-    generated.generate(DAY, generated.HUMAN)
-    overlap.measure(DAY)
-    assert warehouse.scan("metric_scores").collect()["is_weighted"].any() is False
-    assert not correlations.write_correlations(DAY).height
-    assert not warehouse.scan("studies").collect().height
-
-
-def test_a_table_of_scores_is_correlated(tmp_path: Path) -> None:
-    """Columns of numbers are metrics, whatever their names; one called `w_x` is the weighted form of `x`."""
-    lines = "\n".join(f"{n},{n % 5},{n % 7},{n % 5},a{n // 4}" for n in range(40))
-    path = text(tmp_path / "scores.csv", f"id,meteor,bleu,w_bleu,article\n{lines}")
-    rows = correlations.correlate_table(path, "meteor", "article").sort("is_weighted")
-    plain, weighted = rows.filter(coefficient="pearson", metric="bleu").iter_rows(named=True)
-    assert weighted["value"] == pytest.approx(1)
-    assert weighted["difference"] == pytest.approx(1 - plain["value"])
-    with pytest.raises(BadInput, match=r"scores.csv: no column 'grade'; there are id, meteor"):
-        correlations.correlate_table(path)
-    lines = "\n".join(f"{n % 5},{n},{n % 3},{n}" for n in range(20))
-    path = text(tmp_path / "t.csv", f"human,item_id,group,grade\n{lines}\n")
-    assert set(correlations.correlate_table(path, "human")["metric"]) == {"item_id", "group", "grade"}
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,6 @@ from pipeline.errors import BadInput, Missing
 from pipeline.label import quality, task_files
 from pipeline.tasks.commenting import generated, grades
 from pipeline.tasks.daily import collect
-from pipeline.tasks.labelling import projects
-from tests.support.servers.studio import TOKEN
-from tests.support.servers.studio import Studio as Server
 
 DAY = sample.DAY
 LATER = "2026-11-20"
@@ -84,14 +81,6 @@ def test_simulated_raters_are_two_a_comment(folder: Path) -> None:
     assert warehouse.scan("dropped", pl.col("step") == grades.STEP).collect().height == 0
 
 
-def test_label_studio_has_an_address(sample_corpus: Path) -> None:
-    """Comments that are pushed to Label Studio wait there, under the address of their project."""
-    with Server() as server:
-        assignment = grades.assign_tasks("references", DAY, "label_studio", projects.Studio(server.url, TOKEN))
-        assert assignment["place"].startswith(f"{server.url}/projects/")
-        assert assignment["waiting"] == assignment["tasks"] == len(server.tasks) == 162
-
-
 def test_what_commenters_made_is_graded(sample_corpus: Path) -> None:
     """Generated comments are tasks with their articles, without the name of the commenter (AAC-26)."""
     with pytest.raises(Missing, match="undertone commenting generate"):
@@ -103,18 +92,6 @@ def test_what_commenters_made_is_graded(sample_corpus: Path) -> None:
     grades.collect("candidates", tool="simulated")
     generated_ids = set(warehouse.scan("generated_comments").collect()["generated_id"])
     assert set(warehouse.scan("comment_grades").collect()["comment_id"]) == generated_ids
-
-
-def test_published_grades_are_imported(sample_corpus: Path, tmp_path: Path) -> None:
-    """Grades from elsewhere come in by the ids of their comments, several raters a comment; again they are the same."""
-    path = tmp_path / "grades.csv"
-    lines = ("thread_id,comment_id,rater_id,grade", "a01,a01-01,x,4", "a01,a01-01,y,5", "a02,a02-03,x,2.5")
-    path.write_text("\n".join(lines), encoding="utf-8")
-    for _ in range(2):
-        assert grades.import_grades(path, "imported") == 2
-    rows = warehouse.scan("comment_grades").sort("comment_id").collect()
-    assert rows["grade"].to_list() == [4.5, 2.5]
-    assert rows["grades"].to_list() == [[4.0, 5.0], [2.5]]
 
 
 def test_bad_grades_are_refused(sample_corpus: Path, tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Overlap with references as tasks: of files, of what commenters made, and metrics held against people."""
 
-import math
 from pathlib import Path
 
 import polars as pl
@@ -23,18 +22,6 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     (tmp_path / "c.txt").write_text(CANDIDATES, encoding="utf-8")
     (tmp_path / "r.jsonl").write_text(REFERENCES, encoding="utf-8")
     return tmp_path / "c.txt", tmp_path / "r.jsonl"
-
-
-def test_files_are_measured_line_by_line(files: tuple[Path, Path], tmp_path: Path) -> None:
-    """BLEU-1 by hand: all 10 units match, and 14 are in the closest references; a match is worth its weight."""
-    plain = overlap.measure_files(Files(*files, tokenize="chars"), ["bleu_1"])
-    assert plain["score"].item() == pytest.approx(10 / 10 * math.exp(1 - 14 / 10))
-    path = tmp_path / "w.jsonl"
-    path.write_text("[0.5, 0.25]\n[1]\n[1]\n", encoding="utf-8")
-    weighted = overlap.measure_files(Files(*files, path, tokenize="chars"), ["bleu_1"])
-    assert weighted["score"].item() == pytest.approx(8 / 10 * math.exp(1 - 14 / 10))
-    assert weighted["signature"].item().startswith("bleu_1|")
-    assert weighted["signature"].item().endswith("|weights:file|tokenizer:chars")
 
 
 def test_weights_of_one_change_nothing(files: tuple[Path, Path], tmp_path: Path) -> None:

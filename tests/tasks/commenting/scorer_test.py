@@ -31,24 +31,6 @@ def graded(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_becomes_a_scorer(graded: Path, tmp_path: Path) -> None:
-    """Grades of a file make a scorer that scores comments of articles it has not seen in the grades' order."""
-    rows = scorer.read(graded, "quality")
-    assert set(rows["split"]) == {"train", "validation", "test"}
-    assert rows.group_by("article_id").agg(pl.col("split").n_unique())["split"].max() == 1
-    evaluations = scorer.train_file(rows, "quality", tmp_path / "scorer", changes=SMALL)
-    assert dict(evaluations.select("metric", "value").iter_rows())["spearman"] > 0.3
-    blank = rows.head(5).with_columns(text=pl.lit(None))
-    no_scores, scores = (
-        scorer.score_frame(frame, "quality", str(tmp_path / "scorer")) for frame in (blank, rows.head(5).select("text"))
-    )
-    assert no_scores["quality"].null_count() == no_scores["signature"].null_count() == 5
-    assert scores["quality"].is_between(1, 5).all()
-    assert scores["signature"].str.starts_with("quality|model:").all()
-    repeated = scorer.evaluate(rows, "quality", str(tmp_path / "scorer"))
-    assert repeated.sort("metric").equals(evaluations.sort("metric"))
-
-
 def test_the_papers_graded_examples(tmp_path: Path) -> None:
     """A file in the shape of tables 8 and 9, 26 comments an article with the printed grades, is read whole (AAC-32).
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline import sample, settings, warehouse
+from pipeline import sample, warehouse
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks.daily import health
@@ -24,15 +24,6 @@ def test_the_sample_s_steps_are_told(scored: Path) -> None:
     assert "missing" not in steps["status"]
     with pytest.raises(BadInput, match="expected 1 or more, found 0"):
         health.build_table(DAY, 0)
-
-
-def test_comments_without_tokens_are_missing(imported: Path) -> None:
-    """A day that was collected and no more lacks tokens and scores, on the page too."""
-    steps = health.build_table(DAY, 1).filter(status="missing")
-    assert steps["step"].to_list() == ["score", "tokenize"]
-    path = Path(health.write_page(DAY, 1))
-    assert path == settings.reports() / f"health-{DAY}.html"
-    assert f"Missing: score of {DAY}, tokenize of {DAY}." in path.read_text(encoding="utf-8")
 
 
 def test_days_after_the_last_are_missing(imported: Path) -> None:

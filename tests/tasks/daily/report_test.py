@@ -10,7 +10,7 @@ from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tables import empty
 from pipeline.tasks.daily import report, score
-from pipeline.tasks.impscore import in_force, references, train
+from pipeline.tasks.impscore import in_force, references
 from tests.tasks.conftest import Bring
 
 DAY, NEXT = sample.DAY, "2026-11-20"
@@ -19,20 +19,6 @@ DAY, NEXT = sample.DAY, "2026-11-20"
 def read_page(day: str = DAY) -> str:
     """The page of a day, written now."""
     return Path(report.write(day)).read_text(encoding="utf-8")
-
-
-def test_page_shows_the_day(imported: object, tiny_encoder: Path) -> None:
-    """The page has the model, its recorded numbers, the warnings of the sample, and the most implicit comment."""
-    model_id = train.train(DAY, profile="paper", changes={"epochs": 1}, promote=True)
-    score.run(DAY)
-    html = read_page()
-    most, least = report.select_extremes(DAY)
-    assert model_id in html
-    assert html.count('<p class="warn">') == 2  # trained on the sample; Chinese is an extension
-    assert "The model has no reference corpus" in html
-    assert f"{most['implicitness'][0]:.3f}" in html
-    assert f"{least['implicitness'][0]:.3f}" in html
-    assert "implicitness_accuracy" in html
 
 
 def test_page_of_the_shipped_model(scored: object) -> None:

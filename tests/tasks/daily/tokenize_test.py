@@ -39,18 +39,6 @@ def tokenized_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return all_texts
 
 
-def test_every_comment_has_tokens(imported: object) -> None:
-    """Each text of the day has one row a source, Chinese cut by jieba and English by nltk, nothing lost but blanks."""
-    count = tokenize.run(DAY)
-    rows = tokens()
-    assert count == rows.height == warehouse.scan("comments").select("source", "text_hash").unique().collect().height
-    comments = warehouse.scan("comments").select("source", "text_hash", "text", "lang").collect()
-    rows_by_lang = rows.join(comments, on=["source", "text_hash"])
-    assert set(rows_by_lang.select("lang", "tokenizer").unique().rows()) == {("zh", "jieba"), ("en", "nltk")}
-    chinese = rows_by_lang.filter(pl.col("lang") == "zh")
-    assert ["".join(t) for t in chinese["tokens"]] == ["".join(t.split()) for t in chinese["text"]]
-
-
 def test_run_twice(scored: object, tokenized_texts: list[str]) -> None:
     """A second run cuts nothing and leaves the same rows."""
     before = tokens()

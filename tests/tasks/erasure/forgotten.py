@@ -122,9 +122,7 @@ WORLD: dict[str, Rows] = {
          for place, word in enumerate((MARK, "said"), 1)],
         [_score(*item) for item in (("9002", "a reply that stays"), ("9004", SHARED))],
     ),
-    "raw_pages": Rows(
-        [], *([{"url": PAGE, "body": body, "page_id": _page_id(body)}] for body in (FULL, CUT))
-    ),
+    "raw_pages": Rows([], *([{"url": PAGE, "body": body, "page_id": _page_id(body)}] for body in (FULL, CUT))),
     "articles": Rows([], [{"thread_id": "t1", "text": "An article by others", "summary": "A hope"}]),
     "dropped": Rows(
         [],
@@ -189,8 +187,7 @@ WORLD: dict[str, Rows] = {
         [{"item_id": "s1", "system": "gold", "words": ERASED.split(), "rounds": [0] * 10, "ratio": 1.0}],
         [{"item_id": "s9", "system": "gold"}],
     ),
-    "cloze_targets": Rows([], [{"thread_id": "t1"}]),
-    "cloze_items": Rows([], [{"thread_id": "t1"}]),
+    "cloze_targets": Rows([], [{"thread_id": "t1"}]), "cloze_items": Rows([], [{"thread_id": "t1"}]),
     "training_texts": Rows(
         [],
         [{"kind": "seq2seq", "model_id": MODEL, "text_hash": hash_of(ERASED), "row_count": 2},
@@ -204,9 +201,7 @@ WORLD: dict[str, Rows] = {
         [], [{"kind": "seq2seq", "model_id": MODEL}, {"model_id": OTHER}],
         [{"kind": "seq2seq", "model_id": MODEL, "is_promoted": False}, {"model_id": OTHER}],
     ),
-    "evaluations": Rows([], [{"model_id": MODEL}]),
-    "studies": Rows([], [{}]),
-    "erasures": Rows([], []),
+    "evaluations": Rows([], [{"model_id": MODEL}]), "studies": Rows([], [{}]), "erasures": Rows([], []),
     "model_erasures": Rows([], []),
 }  # fmt: skip
 """Every table, with what is theirs and what is others'."""

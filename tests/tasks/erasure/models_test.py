@@ -121,15 +121,10 @@ def _superseded() -> str:
     model = registry.read(settings.models() / str(model_choice.select_model_id("masked_lm_en", DAY)))
     row = {"metric": "words", "split": "train", "subset": "all", "epoch": 0, "value": 1.0, "pair_count": 1}
     trained = model_registry.TrainedModel(
-        kind="masked_lm_en",
-        tensors=model.tensors(),
-        config={**model.config, "note": "older"},
-        data_hash="1",
-        evaluations=model_registry.complete_evaluations(pl.DataFrame([row])),
-        texts=masked_lm.load_corpus("en", DAY),
-        summary={},
-        doubt="older",
-    )
+        kind="masked_lm_en", tensors=model.tensors(), config={**model.config, "note": "older"}, data_hash="1",
+        evaluations=model_registry.complete_evaluations(pl.DataFrame([row])), texts=masked_lm.load_corpus("en", DAY),
+        summary={}, doubt="older",
+    )  # fmt: skip
     return model_registry.register(trained, DAY, "test")
 
 
@@ -260,16 +255,13 @@ def test_which_models_go(tables: Path) -> None:
     """A model of words that learnt from it or has no record goes; one of numbers goes if nothing else is left."""
     put_comment()
     cases: list[tuple[dict[str, Any], list[str] | None, bool]] = [
-        ({"kind": "count"}, [ERASED, "another"], False),
-        ({"kind": "count"}, ["another"], True),
-        ({"kind": "count"}, None, False),
-        ({"kind": "of tomorrow"}, [ERASED, "another"], False),
-        ({"kind": "of tomorrow"}, None, False),
-        ({"kind": "impscore"}, [ERASED, "another"], True),
+        ({"kind": "count"}, [ERASED, "another"], False), ({"kind": "count"}, ["another"], True),
+        ({"kind": "count"}, None, False), ({"kind": "of tomorrow"}, [ERASED, "another"], False),
+        ({"kind": "of tomorrow"}, None, False), ({"kind": "impscore"}, [ERASED, "another"], True),
         ({"kind": "impscore"}, [ERASED, ERASED], False),
         ({"kind": "impscore", "heads": {"en": {"recipe": {"tune": "full"}}}}, [ERASED, "another"], False),
         ({"kind": "abstractness"}, None, True),
-    ]
+    ]  # fmt: skip
     expected = {}
     for number, (is_registered, (config, texts, is_kept)) in enumerate(product((True, False), cases)):
         folder = None if is_registered else settings.home() / "mine" / f"trained{number}"

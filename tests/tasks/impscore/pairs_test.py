@@ -92,14 +92,6 @@ def test_importing_again_replaces_the_source(tables: object, tmp_path: Path) -> 
     assert load_table("dropped")["source"].unique().to_list() == ["latent_hatred"]
 
 
-@pytest.mark.parametrize(("source", "path"), [("latent_hatred", "nowhere"), ("no_such_source", ".")])
-def test_what_cannot_be_read_changes_nothing(tables: object, source: str, path: str) -> None:
-    """An absent file or an unknown data set is BadInput, and no table is written."""
-    with pytest.raises(BadInput):
-        pairs.import_sentences(source, path, DAY)
-    assert all(warehouse.get_snapshot_id(name) is None for name in ("sentences", "dropped", "runs"))
-
-
 def test_folders_of_data_sets(tmp_path: Path) -> None:
     """Below a folder each data set lies under its name; other folders are none of them."""
     write_latent_hatred(tmp_path / "sets" / "latent_hatred")
@@ -127,14 +119,6 @@ def test_pairs_add_up_with_the_dropped(tables: object, tmp_path: Path) -> None:
     assert reasons == [("pairs", "echo"), ("pairs", "empty"), ("pairs", "refusal"), ("pairs", "same_pair")]
     assert load_counts("own", "pairs") == (7, 3, 4)
     assert load_table("runs")["run_id"].to_list() == ["r1"]
-
-
-def test_source_with_one_text_has_no_pairs(tables: object, tmp_path: Path) -> None:
-    """A source with one explicit text is dropped whole as `no_negative` (IMP-19)."""
-    path = write_cassette(tmp_path / "answers.jsonl", [("Nice hat.", "I am cold."), ("Nice coat.", "I am cold.")])
-    pairs.replay_cassette(DAY, path)
-    assert pairs.build("own", DAY) == 0
-    assert warehouse.scan("dropped").collect()["reason"].to_list() == ["no_negative"] * 2
 
 
 def test_answers_paid_for_are_kept(tables: Path, tmp_path: Path) -> None:

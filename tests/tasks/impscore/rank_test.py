@@ -6,7 +6,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.errors import BadInput
 from pipeline.tasks.impscore import rank, scoring
 
 Enlist = Callable[..., str]
@@ -58,37 +57,8 @@ def test_a_group_is_scored_by_one_head(model: str, sentences: pl.DataFrame, monk
     assert dict(frames[0].select("text", "lang").iter_rows()) == langs
 
 
-def test_chooses_the_nearest(model: str) -> None:
-    """The option that is the reference itself is at distance 0 and chosen; a question about another is wrong."""
-    options = [["close the door", "nice hat", "cold day"], ["cold day", "nice soup"]]
-    questions = pl.DataFrame({"reference": ["nice hat", "cold day"], "options": options, "answer": [1, 1]})
-    answered = rank.choose(questions, model)
-    assert answered["chosen"].to_list() == [1, 0]
-    assert answered["is_right"].to_list() == [True, False]
-    assert [len(d) for d in answered["distances"]] == [3, 2]
-    assert answered["distances"][0][1] == 0.0
-    assert (answered["distances"][0][0], answered["distances"][1][1]) > (0.0, 0.0)
-    assert answered.drop("chosen", "distances", "is_right").equals(questions)
-
-
 def test_accuracy_and_chance() -> None:
     """One of two right is 0.5; guessing among three options and two gives (1/3 + 1/2) / 2."""
     answered = pl.DataFrame({"options": [["a", "b", "c"], ["a", "b"]], "is_right": [True, False]})
     chance = pytest.approx(5 / 12, abs=1e-6)
     assert rank.measure_accuracy(answered).rows() == [("pragmatic_distance", 2, 0.5), ("chance", 2, chance)]
-
-
-def test_distances_of_rows(model: str) -> None:
-    """A row's distance is 0 for equal texts, the same both ways, and null where a text is blank or absent."""
-    one = ["nice hat", "nice hat", "close the door", "今天自然是好的", " "]
-    other = ["nice hat", "close the door", "nice hat", None, "nice hat"]
-    rows = pl.DataFrame({"n": range(5), "one": one, "other": other})
-    measured_rows = rank.add_distances(rows, "one", "other", model)
-    assert measured_rows.columns == ["n", "one", "other", "pragmatic_distance"]
-    values = measured_rows["pragmatic_distance"].to_list()
-    assert values[0] == 0.0
-    assert values[1] == pytest.approx(values[2], abs=2e-6)
-    assert values[1] > 0
-    assert values[3:] == [None, None]
-    with pytest.raises(BadInput, match=r"column 'pragmatic_distance': .* rename yours"):
-        rank.add_distances(measured_rows, "one", "other", model)

@@ -53,12 +53,6 @@ def get_shipped_id() -> str:
     return registry.read(in_force.SHIPPED).model_id
 
 
-def test_training_without_pairs(tables: object) -> None:
-    """Without pairs training raises Missing with the command that adds pairs."""
-    with pytest.raises(Missing, match="the table pairs is empty; add pairs first: `undertone pairs build --help`"):
-        train.train(DAY)
-
-
 def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Path) -> None:
     """The same pairs and numbers give the same id, one row of `models`, the same evaluations, one folder.
 
@@ -91,32 +85,6 @@ def test_model_row_says_what_it_was_made_of(imported: object) -> None:
     assert in_force.find_model_id(DAY) == in_force.find_model_id(None) == get_shipped_id()
     assert json.loads(row["config"])["any"]["epochs"] == 5
     assert len(row["data_hash"]) == len(row["encoder_revision"]) == 64
-
-
-def test_evaluations_have_their_baselines(imported: object) -> None:
-    """A model has both accuracies by split and source, those of each epoch, and the surface baselines."""
-    numbers = load_table("evaluations")
-    assert numbers["model_id"].unique().to_list() == load_table("models")["model_id"].to_list()
-    assert numbers.filter(pl.col("epoch") > 0).height == 5
-    final = numbers.filter((pl.col("metric") == "implicitness_accuracy") & (pl.col("epoch") == 0))
-    assert {"all", "sample_en", "sample_zh"} <= set(final["subset"])
-    with_baseline = final.filter((pl.col("split") == "test") & ~pl.col("subset").str.starts_with("matched:"))
-    assert with_baseline["baseline"].is_not_null().all()
-    assert {f"{n}_baseline" for n in ("length", "punctuation", "words", "source")} <= set(numbers["metric"])
-
-
-def test_two_trainings_of_a_day(imported: object, tiny_encoder: Path) -> None:
-    """Both models keep their rows, the last one promoted is in force, and training the first again promotes it again.
-
-    A model that is not promoted leaves the one in force as it is.
-    """
-    first, second = (train_model(seed=seed, promote=True) for seed in (1, 2))
-    assert first != second
-    assert in_force.find_model_id(DAY) == second
-    assert train_model(seed=1, promote=True) == first == in_force.find_model_id(DAY)
-    assert load_table("models")["is_promoted"].sum() == 1
-    assert load_table("models").height == 3
-    assert train_model(seed=3) != in_force.find_model_id(DAY) == first
 
 
 def test_model_for_a_day(tables: object, enlist: Enlist) -> None:

@@ -240,33 +240,6 @@ def test_what_is_missing_is_named(project: str) -> None:
     assert csd.collect(project, STEPS[0], "label_studio", studio)["waiting"] == 24
 
 
-def test_simulated_raters_settle_everything(simulated: str) -> None:
-    """After four steps nothing waits; done again, not a row changes."""
-    assert csd.find_waiting_step(simulated) is None
-    before = {name: read_table(name) for name in ("label_tasks", "labels", "annotations")}
-    for step in STEPS:
-        csd.collect(simulated, step, "simulated")
-    for name, rows in before.items():
-        assert_frame_equal(read_table(name), rows)
-    assert set(before["annotations"]["state"]) == {"adopted", "adjudicated", "deleted"}
-
-
-def test_agreement_counts_what_stands_as_the_fourth(project: str, tmp_path: Path) -> None:
-    """Where raters agree the fourth label is theirs, so unanimous fields have TAE 1; a disputed one has less.
-
-    A file of labels alone has the same numbers as the project they came from.
-    """
-    add_labels(project)
-    path = tmp_path / "labels.csv"
-    warehouse.scan("labels").collect().select("task_id", "rater_id", "field", "value").write_csv(path)
-    assert_frame_equal(csd.measure_file_agreement(path), csd.measure_agreement(csd.decide(project)))
-    csd.add_labels(project, answer_all(project, 1, "1"))
-    rows = {row["field"]: row for row in csd.measure_agreement(csd.decide(project)).to_dicts()}
-    assert rows["sarcasm"]["tae"] == 1.0
-    assert rows["subtext"]["tae"] == pytest.approx(0.3461, abs=1e-4)  # CSD-20: (1, 1, -1 | 1)
-    assert (rows["subtext"]["n"], rows["subtext"]["n_four"]) == (3, 3)
-
-
 def test_agreement_is_over_all_tasks_labelled(project: str, tmp_path: Path) -> None:
     """TAE waits for the deciding rater, and the first round's kappa keeps labels that were given again.
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from pipeline import sample, warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput
 from pipeline.metrics.ndd import compression as measures
 from pipeline.tables import TABLES
 from pipeline.tasks.ndd import compressions, distance, masked_lm, systems
@@ -33,16 +33,6 @@ def publish(path: Path, *names: str, **options: str) -> int:
 def load_compressions() -> pl.DataFrame:
     """Load all rows, sorted."""
     return warehouse.scan("compressions").sort("item_id", "system").collect()
-
-
-def test_sentences_of_a_file(data_file: Path, tmp_path: Path) -> None:
-    """Without a file the sample is read; a file without a usable sentence is refused."""
-    assert compressions.load_items().height == 100
-    assert compressions.load_items(str(data_file))["lang"].to_list() == ["en"] * 6 + ["zh"] * 4
-    none = tmp_path / "none.jsonl"
-    none.write_text('{"text": "so", "compressed": "never"}\n', encoding="utf-8")
-    with pytest.raises(Missing, match=r"none.jsonl: no sentences to compress"):
-        compressions.load_items(str(none))
 
 
 def test_masks_of_colloquial_are_spoken(tmp_path: Path) -> None:
@@ -252,17 +242,3 @@ def test_a_model_for_one_language(data_file: Path, bert: Path, monkeypatch: pyte
     assert (distances["ndd"][0], distances["perplexity"][0]) == (0, 0)
     assert distances["cosine"][0] == pytest.approx(1)
     assert distances["ndd"][1] > 0
-
-
-def test_less_is_kept_at_a_higher_threshold_and_with_longer_spans() -> None:
-    """Table 6 on the sample: the ratio falls as N_max rises, and as L_max does (NDD-33)."""
-    rows = compressions.load_items().group_by("lang", maintain_order=True).head(6)
-    ratios = compressions.try_thresholds(rows, Job(day=DAY)).filter(metric="ratio")
-    setting = pl.Struct({"threshold": pl.Float64, "longest": pl.Int64})
-    ratios_by_setting = ratios.with_columns(pl.col("setting").str.json_decode(setting)).unnest("setting")
-    for part in ratios_by_setting.partition_by("subset"):
-        by_threshold = part.filter(longest=5).sort("threshold")["value"].to_list()
-        by_length = part.filter(threshold=1.0).sort("longest")["value"].to_list()
-        assert by_threshold == sorted(by_threshold, reverse=True)
-        assert by_length == sorted(by_length, reverse=True)
-        assert by_threshold[0] > by_threshold[-1]

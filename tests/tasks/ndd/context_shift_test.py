@@ -15,7 +15,6 @@ from tests.support.rows.filled import filled
 
 DAY = DATE.isoformat()
 EN, ZH = "You really are on time.", "你可真准时"
-KEY = ["source", "day", "thread_id", "comment_id"]
 WORDS = ("late", "bus", "always", "shop", "nobody", "window", "cold", "again")
 
 
@@ -102,13 +101,6 @@ def test_a_day_is_scored(comments: pl.DataFrame) -> None:
     assert rows["value"].to_list() == expected[METRIC].to_list()
     assert rows["signature"].to_list() == expected["signature"].to_list()
     assert set(rows["model_id"]) == {masked_lm.SAMPLE}
-
-
-@pytest.mark.usefixtures("tables")
-def test_a_day_without_comments() -> None:
-    """Nothing is written, and nothing is related."""
-    assert score_day(DAY) == 0
-    assert correlate_day(DAY).height == 0
 
 
 def test_scoring_again_replaces_its_own_rows_alone(comments: pl.DataFrame, tmp_path: Path) -> None:

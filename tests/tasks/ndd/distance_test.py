@@ -11,7 +11,6 @@ from pipeline import left_out, sample, warehouse
 from pipeline.errors import BadInput
 from pipeline.metrics.ndd import pruning
 from pipeline.metrics.ndd.predicates import Edit
-from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.tasks.ndd import compressions, distance, masked_lm
 from pipeline.text import trees
@@ -148,12 +147,3 @@ def test_pairs_of_every_test(tmp_path: Path) -> None:
     assert edited["sentence_id"].n_unique() <= 2
     labels = edited.group_by("test", "sentence_id").agg(pl.col("is_positive").sort())["is_positive"]
     assert labels.to_list() == [[False, True]] * (edited.height // 2)
-
-
-@pytest.mark.parametrize("study", ["pruning", "predicates"])
-def test_studies_by_name(study: str) -> None:
-    """Each study of a treebank has rows of its own name and day, by the divergence that is asked for."""
-    rows = distance.run_study(study, DAY, None, None, None, 3, "kl_reversed")
-    assert rows["setting"].str.contains(r"\|divergence:kl_reversed\|weights:").all()
-    assert set(rows["study"]) == {study}
-    assert rows["day"].unique().to_list() == [parse_day(DAY)]

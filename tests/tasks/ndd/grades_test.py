@@ -179,18 +179,6 @@ def test_grades_become_means_once_there_are_two(folder: Path) -> None:
     assert rows.height == 3 * 2 + 2 * 3
 
 
-def test_files_are_looked_for_in_the_folder(folder: Path) -> None:
-    """What lies in `labels` is read without naming it, an .xlsx as raters fill it; sent again it corrects the first."""
-    grades.export("trams", DAY, folder, ("anna", "ben"))
-    for grade in ("0", "4"):
-        for rater in ("anna", "ben"):
-            sheet = read_sheet(folder, rater).with_columns(syntax=pl.lit(grade), semantics=pl.lit(grade))
-            sheet.write_excel(folder / "labels" / f"{rater}.xlsx")
-        grades.collect("trams", DAY)
-        assert {mean for mean, _ in load_means().values()} == {float(grade)}
-    assert projects.read_labels("integrity_trams").height == 17 * 2 * 2
-
-
 def test_what_was_not_dealt_is_refused(folder: Path) -> None:
     """A grade by who did not get the task, of another round, of no task or off the scale is named and not kept."""
     grades.export("trams", DAY, folder, ("anna", "ben"))
@@ -237,21 +225,6 @@ def test_simulated_raters_prefer_what_people_left(folder: Path) -> None:
     grades.collect("trams", DAY, tool="simulated")
     assert list_snapshots(*snapshots) == snapshots
     assert warehouse.scan("studies", pl.col("subset") == "trams:en").collect().height == 1
-
-
-def test_people_count_before_simulated_raters(folder: Path) -> None:
-    """People's grades replace simulated ones, which are dropped and cannot be added again."""
-    grades.collect("trams", DAY, tool="simulated")
-    grades.export("trams", DAY, folder, ("anna", "ben"))
-    grades.collect("trams", DAY, [fill_sheet(folder, "anna", 5, 5)])
-    assert grades.load_means("trams", DAY).is_empty()  # a single person's wait, and the others count no more
-    grades.collect("trams", DAY, [fill_sheet(folder, "ben", 5, 5)])
-    assert {mean for mean, _ in load_means().values()} == {5}
-    assert set(warehouse.scan("studies").collect()["subset"]) == {"trams:human"}
-    dropped = warehouse.scan("dropped", pl.col("step") == grades.STEP).collect()
-    assert dropped["reason"].to_list() == ["simulated"] * 17 * 4
-    with pytest.raises(BadInput, match="people have graded compressions of 'trams'"):
-        grades.collect("trams", DAY, tool="simulated")
 
 
 def test_a_system_counts_where_it_was_given(ready: None) -> None:

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from pipeline import warehouse
-from pipeline.errors import Missing
 from pipeline.metrics.ndd.similarity import CASES
 from pipeline.tasks.ndd import compressions
 from pipeline.tasks.ndd import page as ndd_page
@@ -46,27 +45,6 @@ def write_study(study: str, *rows: dict[str, Any]) -> None:
 def load_page(day: str = DAY) -> str:
     """Load the page's text."""
     return Path(ndd_page.write(day)).read_text(encoding="utf-8")
-
-
-@pytest.mark.usefixtures("tables")
-def test_nothing_makes_no_page(home: Path) -> None:
-    """Without numbers the error names the command to run, and no file is written."""
-    with pytest.raises(Missing, match=f"nothing of NDD on {DAY}: `undertone ndd measure --day {DAY}`"):
-        ndd_page.write(DAY)
-    assert not (home / "reports").exists()
-
-
-@pytest.mark.usefixtures("compressed")
-def test_a_page_of_compressions(home: Path) -> None:
-    """It stands among the reports, with the systems, a warning where counts answered, and what was not measured."""
-    path = ndd_page.write(DAY)
-    assert Path(path) == home / "reports" / f"ndd-{DAY}.html"
-    text = load_page()
-    for part in ("notes", "Demonstration only, no result: counts of two neighbours", "Not measured: "):
-        assert part in text
-    assert load_page() == text
-    with pytest.raises(Missing):
-        ndd_page.write("2026-11-20")
 
 
 @pytest.mark.usefixtures("compressed")

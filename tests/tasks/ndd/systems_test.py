@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import __version__, sample
+from pipeline import __version__
 from pipeline.errors import BadInput, Missing
 from pipeline.score.compress.search import Search
 from pipeline.tasks.ndd import compressions, masked_lm, systems
 from pipeline.tasks.ndd.systems import DistanceOptions, Method, compress_sentences, compress_texts
-from pipeline.text import trees
 
 EN, ZH = "The old shop, which nobody liked, is shut.", "老店没人喜欢，已经关门了。你知道吗？"
 WORDS = ("the", "old", "shop", "is", "shut", ",", ".", "!")
@@ -94,16 +93,6 @@ def test_sentences_are_compressed_alike_in_any_company(monkeypatch: pytest.Monke
     assert list_rounds(words * 2, HALF) == [list_rounds([sentence], HALF)[0] for sentence in words] * 2
 
 
-def test_texts_with_a_file_of_trees() -> None:
-    """Sentences find their trees by their words; one without is named with the file."""
-    sentences = [tree.text for tree in trees.read(sample.TREES)][:2]
-    compressed = compress(" ".join(sentences), system="ndd_sc", search=HALF, syntax=sample.TREES)
-    assert 0 < compressed["ratio"].item() < 1
-    assert compressed["signature"].item().startswith("compression:ndd_sc|count:")
-    with pytest.raises(BadInput, match=r"trees.conllu: no tree of the words 'No such sentence \.'"):
-        compress(sentences[0], "No such sentence.", system="ndd_sc", syntax=sample.TREES)
-
-
 def test_trees_are_needed_where_subtrees_are_asked_for() -> None:
     """Without a file there has to be a parser; sentences without heads are refused."""
     with pytest.raises(Missing, match=r"stanza has no models in .*stanza.download\('en'"):
@@ -113,42 +102,14 @@ def test_trees_are_needed_where_subtrees_are_asked_for() -> None:
 
 
 def test_long_texts_and_other_systems_are_refused() -> None:
-    """One character more than can be; a system that there is not, even where there is no text."""
+    """One character more than can be; a system that there is not, even where there is no text; a weight of 0."""
     with pytest.raises(BadInput, match="a text of 100,001 characters; texts of up to 100,000 can be compressed"):
         compress("short", "a" * (systems.LONGEST_TEXT + 1))
     for text in (EN, ""):
         with pytest.raises(BadInput, match="no system 'nnd'; there are ndd, ndd_sc, fast_ndd"):
             compress(text, system="nnd")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"system": "cosine"}, "cosine compares the states of a transformer.*give --model"),
-        ({"system": "bertscore"}, "bertscore compares the states of a transformer.*give --model"),
-        ({"search": Search(ratio=float("nan"))}, "ratio should be above 0 and at most 1, not nan"),
-        ({"distance": DistanceOptions(mu=0)}, "mu and nu should be above 0 and at most 1, found 0 and 1"),
-        ({"distance": DistanceOptions(nu=1.5)}, "mu and nu should be above 0 and at most 1"),
-        ({"distance": DistanceOptions(weighting="heavy")}, "weights of balanced, exponential, printed, released"),
-        ({"distance": DistanceOptions(divergence="l2")}, "expected a divergence of hellinger, kl, kl_reversed"),  # type: ignore[arg-type]
-    ],
-)
-def test_options_that_cannot_be(options: dict[str, object], message: str) -> None:
-    """Each is refused with what it can be."""
-    with pytest.raises(BadInput, match=message):
-        compress(EN, **options)
-
-
-def test_numbers_change_what_goes() -> None:
-    """No round above the threshold; more rounds take no less; every divergence is its own."""
-    assert compress(EN, search=Search(threshold=-1))["ratio"].item() == 1
-    one_round, five_rounds = (
-        compress(EN, search=Search(threshold=4, longest=1, rounds=rounds)).row(0, named=True) for rounds in (1, 5)
-    )
-    assert five_rounds["after"][0] == one_round["compressed"]
-    assert five_rounds["ratio"] < one_round["ratio"]
-    hellinger = DistanceOptions(divergence="hellinger")
-    assert "|divergence:hellinger|" in compress(EN, distance=hellinger)["signature"].item()
+    with pytest.raises(BadInput, match="mu and nu should be above 0 and at most 1, found 0 and 1"):
+        compress(EN, distance=DistanceOptions(mu=0))
 
 
 def test_a_signature_names_what_is_not_usual() -> None:

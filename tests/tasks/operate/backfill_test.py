@@ -167,14 +167,3 @@ def test_origins_of_one_day_keep_the_first(tables: Path, tmp_path: Path) -> None
     for name in "aabba":
         bring(name)
     check_equal(read_tables(), first)
-
-
-def test_days_of_a_range() -> None:
-    """Both ends are in it, over the end of a month; backwards it is the same in reverse; an empty range is refused."""
-    days = backfill.list_days("2026-02-27", "2026-03-02")
-    assert days == ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]
-    assert backfill.list_days("2026-02-27", "2026-03-02", backwards=True) == days[::-1]
-    with pytest.raises(BadInput, match="is before the first"):
-        backfill.list_days("2026-03-02", "2026-02-27")
-    with pytest.raises(BadInput, match="no source 'note'"):  # a misspelt source is no empty day
-        backfill.run_all(days, source="note")

@@ -13,12 +13,11 @@ from polars.testing import assert_frame_equal
 
 from pipeline import left_out, sample, settings, warehouse
 from pipeline.errors import BadInput, Refused
-from pipeline.metrics.impscore import detection
 from pipeline.metrics.impscore.implicitness import tabulate_figure_3
 from pipeline.models import encoder as encoders
 from pipeline.models.impscore import DESIGNS
 from pipeline.tasks import asking
-from pipeline.tasks.impscore import in_force, pairs, rank, scoring, train
+from pipeline.tasks.impscore import pairs, rank, scoring
 from pipeline.tasks.studies import page, questionnaires
 from pipeline.tasks.studies import rows as study_rows
 from pipeline.training.impscore import heads
@@ -184,10 +183,8 @@ def test_a_benchmark_is_its_problematic_part(tables: Path, model: str) -> None:
     rows = [(f"{text} {n}", label) for text, label in SENTENCES for n in range(2)]
     import_rows("dghsd", rows)
     import_rows("mine", rows)
-    for source in ("dghsd", "mine"):
-        shard = study_rows.stage_data_set(source, DAY, model)
-        for study in ("data_sets", "diversity"):
-            study_rows.publish(study, [shard], DAY)
+    shards = [{"study": "data_sets", **study_rows.stage_data_set(source, DAY, model)} for source in ("dghsd", "mine")]
+    assert study_rows.publish_all(shards, DAY) == load_table().height
     spreads = study_rows.load_spreads(DAY)
     assert spreads.columns == ["study", "subset", "mean", "sd", "row_count", "paper_count"]
     counts = {(study, subset): sizes for study, subset, *sizes in spreads.drop("mean", "sd").rows()}
@@ -224,29 +221,6 @@ def test_small_data_sets(judge: Server, model: str) -> None:
     assert judge.sent.total() == 0
 
 
-def test_who_notices(judge: Server, source: str, model: str) -> None:
-    """Sentences labelled implicit or explicit are asked about, each once; yes is right, no and the rest are wrong."""
-    counts: list[int] = []
-    options = build_options(judge)._replace(on_progress=counts.append)
-    study_table = load_staged(study_rows.stage_detection(source, DAY, options, model))
-    assert sum(counts) == 5  # what was asked, not what was scored first
-    cached = asking.Options("small-model", mode="cache-only")
-    assert_frame_equal(load_staged(study_rows.stage_detection(source, DAY, cached, model)), study_table)
-    accuracies, other_answers = (study_table.filter(pl.col("metric") == name) for name in ("accuracy", "other_answers"))
-    assert accuracies["subset"].to_list() == other_answers["subset"].to_list() == list(detection.LABELS)
-    assert accuracies["row_count"].to_list() == other_answers["row_count"].to_list()
-    assert other_answers["value"].sum() == 3  # neither awful nor early
-    assert set(judge.sent) == {text for text, label in SENTENCES if label != "neither"}
-    assert judge.paid == 0
-    assert [json.loads(text) for text in accuracies["setting"].unique()] == [{"by": "small-model", "source": source}]
-    assert accuracies["row_count"].sum() == accuracies["effective_count"].sum() == 5
-    filled_bins = accuracies.drop_nulls("value")
-    assert (filled_bins["value"] * filled_bins["row_count"]).sum() == pytest.approx(1, abs=1e-5)  # only one is awful
-    assert (filled_bins["low"] <= filled_bins["value"]).all()
-    assert (filled_bins["value"] <= filled_bins["high"]).all()
-    assert accuracies["model_id"].unique().to_list() == [model]
-
-
 def test_without_answers_there_is_no_accuracy(tables: Path, source: str, model: str) -> None:
     """An empty ledger without a service is refused; with some answers the accuracy is over those alone."""
     cached = asking.Options("small-model", mode="cache-only")
@@ -278,43 +252,6 @@ def test_verdicts(judge: Server, source: str) -> None:
     assert Counter(completions) == prompts
     assert judge.served["awful"] == 3  # once by each
     assert pairs.build(source, DAY) == 0  # a verdict is no explicit form
-
-
-def test_the_page_of_a_day(
-    few_pairs: pl.DataFrame, source: str, monkeypatch: pytest.MonkeyPatch, enlist: Enlist
-) -> None:
-    """All staged studies are published and drawn, one section each."""
-    groups = train.read_shipped_groups("en")
-    names = groups.filter(pl.col("split") == "test")["group"].unique(maintain_order=True)[:6]
-    small_groups = groups.filter(pl.col("group").is_in(names.implode()))
-    monkeypatch.setattr(train, "read_shipped_groups", lambda _: small_groups)
-    model = enlist(DAY, 1)
-    assert in_force.find_model_id(DAY) == model
-    with Server(write=judge_text) as judge:
-        shards: list[dict[str, Any]] = [
-            {"study": study, **study_rows.stage_cells(study, study_rows.list_cells(study, 1)[:2], DAY, 1)}
-            for study in study_rows.STUDIES
-        ]
-        shards += [
-            {"study": "data_sets", **study_rows.stage_data_set("mine", DAY, model)},
-            {"study": "detection", **study_rows.stage_detection("mine", DAY, build_options(judge), model)},
-        ]
-    assert study_rows.publish_all(shards, DAY) == 51
-    path = Path(page.write(DAY))
-    assert path == settings.reports() / f"studies-{DAY}.html"
-    assert Counter(load_table()["study"]) == {
-        "ablation": 4, "sensitivity": 4, "data_sets": 18, "diversity": 9, "detection": 16,
-    }  # fmt: skip
-    html = path.read_text(encoding="utf-8")
-    assert model in html
-    for title in (
-        "Separation of implicit and explicit sentences", "Surface baselines",
-        "Sentences of one intention in the two spaces", "Ablation of the model design",
-        "Sensitivity to the margins and the weight of the loss", "Implicitness of data sets",
-        "Diversity within data sets", "Detection accuracy by implicitness",
-    ):  # fmt: skip
-        suffix = f" (model {model[:12]})" if title.startswith(("Implicitness", "Diversity", "Detection")) else ""
-        assert html.count(f">{title}{suffix}</h2>") == 1, title
 
 
 @pytest.mark.parametrize(("kind", "metrics"), [("ranking", 2), ("choice", 1)])

@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from pipeline import left_out, sample, warehouse
 from pipeline.collect.clean import hash_text
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import Missing
 from pipeline.tasks.record import model_choice, models, promotion
 from pipeline.tasks.subtext import recogniser
 from tests.examples.sources.writing import jsonl
@@ -35,15 +35,12 @@ def release(name: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         "annotated_comments",
         *(
             {
-                "release": name,
-                "row_id": digest(row["text"], 16),
-                "text": row["text"],
-                "context": row["context"],
+                "release": name, "row_id": digest(row["text"], 16), "text": row["text"], "context": row["context"],
                 "is_subtext": row["label"] and row["label"] == "1",
             }
             for row in rows
         ),
-    )
+    )  # fmt: skip
     warehouse.overwrite("annotated_comments", warehouse.make_slice(release=name), published)
     return rows
 
@@ -119,25 +116,6 @@ def test_days_are_scored_in_their_contexts(published: None) -> None:
     assert_frame_equal(warehouse.scan("scores").sort("metric", "comment_id").collect(), rows)
 
 
-def test_a_file_becomes_a_folder(labelled_file: Path, tmp_path: Path) -> None:
-    """A model of a file, split by topic, scores any frame; measured again it has its own numbers."""
-    rows = recogniser.read(labelled_file)
-    assert set(rows["split"]) == {"train", "validation", "test"}
-    assert rows.group_by("context").agg(pl.col("split").n_unique())["split"].max() == 1
-    numbers = recogniser.train_file(rows, tmp_path / "m", changes=SMALL)
-    evaluation = recogniser.evaluate(rows, str(tmp_path / "m"))
-    final = numbers.filter(pl.col("epoch") == 0)
-    assert_frame_equal(final, evaluation)
-    frame = pl.DataFrame({"text": [TEXTS["1"], " ", None], "context": ["话题", None, None]})
-    scores = recogniser.score_frame(frame, str(tmp_path / "m"))
-    assert scores["subtext"].null_count() == scores["signature"].null_count() == 2
-    assert_frame_equal(recogniser.score_frame(scores, str(tmp_path / "m")), scores)
-    other_data = recogniser.evaluate(rows.head(9), str(tmp_path / "m"))  # it is all test
-    assert other_data["split"].unique().to_list() == ["test"]
-    with pytest.raises(BadInput, match="knows the labels 0, 1, not 7"):
-        recogniser.evaluate(rows.with_columns(label=pl.lit("7")), str(tmp_path / "m"))
-
-
 def test_the_context_alone_decides(tmp_path: Path) -> None:
     """f(s) = f(c + s): where the same words occur in both kinds of context, held-out ones are recognised (CSD-02).
 
@@ -194,16 +172,6 @@ def test_vectors_are_learnt_without_what_is_held_out(labelled_file: Path) -> Non
     words = set(recogniser.load_vectors(strange, extra_texts=extra_texts).words)
     assert {"会", "猫"} <= words
     assert not {"龘", "讽"} & words
-
-
-def test_what_cannot_be(tables: Path, labelled_file: Path) -> None:
-    """Nothing published, no model in force and unknown formats are each said."""
-    with pytest.raises(Missing, match="undertone label release"):
-        recogniser.train(DAY)
-    with pytest.raises(Missing, match="no recogniser is in force"):
-        recogniser.score_day(DAY)
-    with pytest.raises(BadInput, match="no source 'paper'; there are own"):
-        recogniser.read(labelled_file, "paper")
 
 
 @pytest.mark.nightly

@@ -10,14 +10,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline import warehouse
-from pipeline.errors import BadInput, Refused
-from pipeline.examples.subtext import recovery as examples
+from pipeline.errors import Refused
 from pipeline.llm.outcome import Summary
 from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
 from pipeline.tasks.impscore import pairs
 from pipeline.tasks.subtext import recovery
-from tests.examples.sources.writing import jsonl
 from tests.support.servers.llm_server import Server
 
 ROWS = pl.DataFrame(
@@ -116,17 +114,3 @@ def test_what_the_cache_lacks_has_no_answer(tables: Path) -> None:
 def test_choices(reader: Server) -> None:
     """The places of the chosen options."""
     assert recovery.choose(CHOICES, build_options(reader)) == [1, 1]
-
-
-def test_a_model_of_ones_own(tmp_path: Path) -> None:
-    """A small model fitted on references writes meanings by the same interface, when reloaded the same."""
-    entries = [{"text": f"真准时{n}", "context": "他迟到了", "meaning": "他来晚了"} for n in range(12)]
-    rows = recovery.split_references(examples.read(jsonl(tmp_path / "notes.jsonl", *entries)))
-    assert set(rows["split"]) == {"train", "validation", "test"}
-    history = recovery.train(rows, tmp_path / "m", changes={"epochs": 2, "learning_rate": None})
-    assert history["epoch"].to_list() == [1, 2]
-    result = recovery.generate(ROWS.head(1), str(tmp_path / "m"))
-    assert result.columns == [*ROWS.columns, "meaning", "plain", "reason"]
-    assert_frame_equal(recovery.generate(ROWS.head(1), str(tmp_path / "m")), result)
-    with pytest.raises(BadInput, match="is there already"):
-        recovery.train(rows, tmp_path / "m")

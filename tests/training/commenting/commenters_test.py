@@ -20,7 +20,7 @@ from pipeline.training import loop
 from pipeline.training.commenting import commenters
 from pipeline.training.commenting.commenters import PROFILES, Recipe, fit, make_recipe
 from pipeline.training.loop import TrainingResult
-from tests.support.killed import check_resuming, equal, equal_weights
+from tests.support.killed import check_resuming, equal
 
 PAIRS = [
     ("新 地铁 今天 通车", "早班 车 六点 开出", "终于 不用 挤 公交 了"),
@@ -37,7 +37,6 @@ TINY = make_recipe(
 )
 SHORT = replace(TINY, dropout=0.3, epochs=4, batch=3)
 BEAM = Decoding(beams=3, longest=8)
-PRECISIONS: tuple[Any, ...] = ("bfloat16", "float32")
 
 
 class Data(NamedTuple):
@@ -164,31 +163,6 @@ def test_resuming_equals_not_stopping(tmp_path: Path, has_attention: bool) -> No
     assert not equal(fit(*frames, replace(recipe, seed=7, epochs=1)), uninterrupted)
     with pytest.raises(BadInput, match="state: this state is of a training on other data"):
         fit(*make_data(validation=3), recipe, state)
-
-
-def test_the_best_epoch_is_kept() -> None:
-    """The weights are those of the epoch with the least validation loss, not of the last; test articles are ignored."""
-    articles, comments = make_data(validation=4)
-    result = fit(articles, comments, replace(TINY, epochs=20))
-    best = result.config["best_epoch"]
-    assert best == result.history.sort("validation_loss", "epoch")["epoch"][0] < 20
-    tested = articles.head(2).with_columns(pl.col("article_id") + "t", split=pl.lit("test"))
-    more = comments.head(2).with_columns(pl.col("article_id") + "t")
-    recipe = replace(TINY, epochs=best)
-    repeated = fit(pl.concat([tested, articles]), pl.concat([more, comments]), recipe)
-    assert equal_weights(result.tensors, repeated.tensors)
-
-
-@pytest.mark.skipif(
-    not torch.ops.mkldnn._is_mkldnn_bf16_supported(), reason="oneDNN has no LSTM in bfloat16 for this CPU"
-)
-def test_mixed_precision_learns_too() -> None:
-    """In bfloat16 weights stay float32, and the loss falls about as it does without."""
-    mixed, full = (fit(*make_data(), replace(TINY, precision=precision, epochs=3)) for precision in PRECISIONS)
-    assert {value.dtype for value in mixed.tensors.values()} == {torch.float32}
-    losses, expected = mixed.history["train_loss"], full.history["train_loss"]
-    assert losses.to_list() == pytest.approx(expected.to_list(), rel=0.05)
-    assert not losses.equals(expected)
 
 
 def test_hyperparameters_of_the_paper() -> None:

@@ -109,20 +109,6 @@ def test_every_triple_is_seen_once_an_epoch(corpus: Corpus) -> None:
     assert [len(step) for step in steps] == [7, 7, 7, 3]
 
 
-def test_best_epoch_is_kept(result: TrainingResult, corpus: Corpus, frozen: Embed) -> None:
-    """The model is that of the first epoch with the best validation accuracy (IMP-23), not that of the last."""
-    assert result.history["epoch"].to_list() == list(range(1, 31))
-    assert result.history["count"].unique().to_list() == [4]
-    best = int(result.history["value"].arg_max() or 0) + 1
-    assert result.recipe["best_epoch"] == best
-    assert result.recipe["updates"] == 30 * -(-len(corpus.select_triples("train")) // 10)  # batches of 10
-    stopped, meanings = train(corpus, frozen, replace(SMALL, epochs=best))
-    assert equal_weights(stopped.tensors, result.tensors)
-    assert not equal_weights(fit(corpus, frozen(corpus), replace(SMALL, seed=43, epochs=best)).tensors, result.tensors)
-    i = meanings.implicitness[corpus.select_triples("validation")]
-    assert (i[:, :1] > i[:, 1:]).double().mean().item() == result.history["value"].max()
-
-
 def test_without_a_validation_part_the_training_part_decides(pairs: pl.DataFrame, frozen: Embed) -> None:
     """Where nothing is kept for validation, the accuracy on all 24 training triples chooses the epoch."""
     corpus = make_corpus(pairs.filter(split="train"))

@@ -105,16 +105,11 @@ def test_two_upkeeps_at_once(tables: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "step", "is_after"),
     [
-        (compact, "_join_files", False),
-        (compact, "_join_files", True),
-        (compact, "merge_manifests", False),
-        (sweep, "expire", False),
-        (sweep, "find_orphans", False),
-        (maintain, "remove", False),
-        (maintain, "_merge_checksums", False),
-        (maintain, "_merge_checksums", True),
+        (compact, "_join_files", False), (compact, "_join_files", True), (compact, "merge_manifests", False),
+        (sweep, "expire", False), (sweep, "find_orphans", False), (maintain, "remove", False),
+        (maintain, "_merge_checksums", False), (maintain, "_merge_checksums", True),
     ],
-)
+)  # fmt: skip
 def test_killed_anywhere_the_table_reads(
     tables: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType, step: str, is_after: bool
 ) -> None:
