@@ -90,8 +90,8 @@ def main() -> None:
     print(f"store loaded in {seconds:.2f} cpu-s, {resident() - before:,.0f} MB more (the arrays are mapped)")
     for pos in ("n", "v"):
         levels = wordnet.load_levels(pos).values()
-        shares = [level < wordnet.NONSPECIFIC for level in levels]
-        print(f"level of {pos}: at most {max(levels)}, {sum(shares) / len(shares):.1%} of {len(shares):,} synsets under 6")
+        share = sum(level < wordnet.NONSPECIFIC for level in levels) / len(levels)
+        print(f"level of {pos}: at most {max(levels)}, {share:.1%} of {len(levels):,} synsets under 6")
 
     compare_measures(store)
     articles = [(targets(store, summary), f"{summary} {passage}".split()) for summary, passage in pairs()]
