@@ -88,9 +88,10 @@ def main() -> None:
     seconds = cpu(lambda: kept.append(senses.load(folder)))
     store = kept[0]
     print(f"store loaded in {seconds:.2f} cpu-s, {resident() - before:,.0f} MB more (the arrays are mapped)")
-    for pos, highest in wordnet.find_max_levels().items():
-        shares = [level < wordnet.NONSPECIFIC for level in wordnet.load_levels(pos).values()]
-        print(f"level of {pos}: at most {highest}, {sum(shares) / len(shares):.1%} of {len(shares):,} synsets under 6")
+    for pos in ("n", "v"):
+        levels = wordnet.load_levels(pos).values()
+        share = sum(level < wordnet.NONSPECIFIC for level in levels) / len(levels)
+        print(f"level of {pos}: at most {max(levels)}, {share:.1%} of {len(levels):,} synsets under 6")
 
     compare_measures(store)
     articles = [(targets(store, summary), f"{summary} {passage}".split()) for summary, passage in pairs()]

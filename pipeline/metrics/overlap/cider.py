@@ -9,9 +9,9 @@ import numpy as np
 
 from pipeline.metrics.overlap.frequencies import Frequencies, Hashes, build_idf, hash_ngrams
 from pipeline.metrics.overlap.metric import Metric, add_count, check_choice, divide, mean, signature
-from pipeline.metrics.overlap.ngrams import find_matches
+from pipeline.metrics.overlap.ngrams import count_repeats, find_matches
 from pipeline.metrics.overlap.segments import Batch, count_remaining, list_owners
-from pipeline.metrics.resample import Floats, Ints
+from pipeline.metrics.resample import Floats
 
 Variant = Literal["plain", "d"]
 Idf = Callable[[Hashes], Floats]
@@ -58,31 +58,14 @@ def _compute_cosines(batch: Batch, order: int, look_up: Idf, *, is_clipped: bool
     ends = np.concatenate([batch.ref_ends, offset + batch.ends[1:]])
     text = list_owners(ends)  # references, then candidates
     ngrams = hash_ngrams(words, ends, batch.types, order)
-    counts = _count_occurrences(words, ends, order)
-    for grams, (hashes, places), occurrences in zip(find_matches(batch, order), ngrams, counts, strict=True):
+    counts = count_repeats(words, text, count_remaining(ends), order)
+    for grams, (hashes, places), times in zip(find_matches(batch, order), ngrams, counts, strict=True):
         rarity = np.zeros(len(words))
         rarity[places] = look_up(hashes)
-        # of an n-gram that a text has t times, each of the t places adds t idf², in all (t idf)²
-        squares = np.bincount(text, weights=occurrences * rarity**2, minlength=len(ends) - 1)
+        squares = np.bincount(text, weights=(times * rarity) ** 2, minlength=len(ends) - 1)
         norm = np.sqrt(squares[:references] * squares[references:][batch.owner])
-        times = grams.times[grams.shared]
-        times = (np.minimum(times, grams.reference_times) if is_clipped else times) * grams.reference_times
-        weights = times * rarity[offset + grams.first[grams.shared]] ** 2
+        shared = grams.times[grams.shared]
+        shared = (np.minimum(shared, grams.reference_times) if is_clipped else shared) * grams.reference_times
+        weights = shared * rarity[offset + grams.first[grams.shared]] ** 2
         dot = np.bincount(grams.reference, weights=weights, minlength=references)
         yield divide(dot, norm)
-
-
-def _count_occurrences(words: Ints, ends: Ints, order: int) -> Iterator[Ints]:
-    """Yield how often a text has the n-gram that starts at each token: [W], by order; only prefixes that repeat do."""
-    places, prefix, room = np.arange(len(words)), list_owners(ends), count_remaining(ends)
-    kinds = words.max(initial=0) + 1
-    for n in range(1, order + 1):
-        fits = room[places] >= n
-        places = places[fits]
-        keys = prefix[fits] * kinds + words[places + n - 1]
-        _, number, count = np.unique(keys, return_inverse=True, return_counts=True)
-        occurrences = np.ones(len(words), np.int64)
-        occurrences[places] = count[number]
-        yield occurrences
-        is_repeated = count[number] > 1
-        places, prefix = places[is_repeated], number[is_repeated]

@@ -13,19 +13,19 @@ from typing import IO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.metrics.overlap import segments
+from pipeline.metrics.overlap.ngrams import count_repeats
 from pipeline.metrics.overlap.segments import Batch, Tokens, count_remaining, list_owners
 from pipeline.metrics.resample import Floats, Ints
 
 Hashes = npt.NDArray[np.uint64]
-Counts = npt.NDArray[np.void]
-COUNTS = np.dtype([("hash", np.uint64), ("documents", np.int64)])
 References = Iterable[Sequence[Tokens]] | Callable[[], Iterable[Sequence[Tokens]]]
 
 _FILE_BITS = 7  # so many first bits of a hash number the file that counts it
+_INDEX_BITS = 18  # so many first bits of a hash index the hashes in memory
+_INDEX_SHIFT = np.uint64(64 - _INDEX_BITS)
 
 
 class Frequencies(NamedTuple):
@@ -45,8 +45,8 @@ class Frequencies(NamedTuple):
 def count_documents(references: References, order: int = 4, *, size: int = segments.SIZE) -> Frequencies:
     """Count the documents of each n-gram.
 
-    The counts of a batch go to files by the first bits of their hashes, and the files are added up one by one. So
-    memory holds a batch, a share of all n-grams, and the result.
+    The hashes of a batch go to files by their first bits, and the files are counted one by one. So memory holds a
+    batch, a share of all n-grams, and the result.
 
     `references` has the reference set of each segment, a stream or a callable that starts one; an article with six
     candidates is six documents. `order` is of the longest n-grams; the result does not depend on `size`, the documents
@@ -55,55 +55,49 @@ def count_documents(references: References, order: int = 4, *, size: int = segme
     documents, first, second = 0, *tee(references() if callable(references) else references)
     edges = np.arange(1, 1 << _FILE_BITS, dtype=np.uint64) << np.uint64(64 - _FILE_BITS)
     with ExitStack() as stack:
-        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(len(edges) + 1)]
+        files = [stack.enter_context(tempfile.SpooledTemporaryFile(1 << 18)) for _ in range(len(edges) + 1)]
         for batch in segments.read_batches((() for _ in first), second, size=size):  # without candidates
             documents += len(batch.ends) - 1
-            counts = _count_batch(batch, order)
-            for file, part in zip(files, np.split(counts, np.searchsorted(counts["hash"], edges)), strict=True):
+            hashes = _list_ngrams(batch, order)
+            for file, part in zip(files, np.split(hashes, np.searchsorted(hashes, edges)), strict=True):
                 file.write(part.tobytes())
         if not documents:
             raise BadInput("references: expected at least one document, found none")
-        sums = np.concatenate([*map(_sum_counts, files)])
-    return Frequencies(documents, order, sums["hash"], sums["documents"])
+        common, counts = map(np.concatenate, zip(*map(_count_common, files), strict=True))
+    return Frequencies(documents, order, common, counts)
 
 
-def _count_batch(batch: Batch, order: int) -> Counts:
-    """Count the documents of each n-gram of a batch: rows of hash and documents, by hash."""
+def _list_ngrams(batch: Batch, order: int) -> Hashes:
+    """List the n-grams of each document of a batch, each once a document: ascending hashes."""
     document = batch.owner[list_owners(batch.ref_ends)]
+    times = count_repeats(batch.ref_words, document, count_remaining(batch.ref_ends), order)
     ngrams = hash_ngrams(batch.ref_words, batch.ref_ends, batch.types, order)
-    rows = pl.concat(pl.DataFrame({"hash": hashes, "document": document[places]}) for hashes, places in ngrams)
-    rows = rows.sort("hash", maintain_order=True)  # the documents of each hash stay in order
-    documents = rows["document"].to_numpy()
-    is_counted = np.ones(len(documents), np.int64)
-    hashes = rows["hash"].to_numpy()
-    is_counted[1:] = (hashes[1:] != hashes[:-1]) | (documents[1:] != documents[:-1])
-    return _sum_sorted(hashes, is_counted)
+    distinct = [hashes[counts[places] > 0] for (hashes, places), counts in zip(ngrams, times, strict=True)]
+    return np.sort(np.concatenate(distinct))
 
 
-def _sum_counts(file: IO[bytes]) -> Counts:
-    """Sum the counts of each hash in a file, and keep those of two documents or more."""
+def _count_common(file: IO[bytes]) -> tuple[Hashes, Ints]:
+    """Return the distinct hashes that a file has twice or more, ascending, and how often."""
     file.seek(0)
-    counts = np.frombuffer(file.read(), COUNTS)
-    order = np.argsort(counts["hash"], kind="stable")
-    sums = _sum_sorted(counts["hash"][order], counts["documents"][order])
-    return sums[sums["documents"] > 1]
-
-
-def _sum_sorted(hashes: Hashes, documents: Ints) -> Counts:
-    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
-    sums = np.empty(len(starts), COUNTS)
-    sums["hash"], sums["documents"] = hashes[starts], np.add.reduceat(documents, starts)
-    return sums
+    hashes, counts = np.unique(np.frombuffer(file.read(), np.uint64), return_counts=True)
+    return hashes[counts > 1], counts[counts > 1]
 
 
 def build_idf(frequencies: Frequencies) -> Callable[[Hashes], Floats]:
     """Build the lookup of log(N / max(1, documents))."""
-    sorted_hashes = np.append(frequencies.hashes, np.uint64(0))  # the last one stands for all others
+    count = len(frequencies.hashes)
+    sorted_hashes = np.append(frequencies.hashes, ~np.uint64(0))  # the last one stands for all others
     rare_idf = np.log(frequencies.documents)
     idf = np.append(rare_idf - np.log(frequencies.counts), rare_idf)
+    first = np.full(1 << _INDEX_BITS, count)  # by the first bits of a hash: faster than a binary search
+    first[(frequencies.hashes >> _INDEX_SHIFT)[::-1]] = np.arange(count)[::-1]
 
     def look_up(hashes: Hashes) -> Floats:
-        place = np.searchsorted(frequencies.hashes, hashes)
+        place = first[hashes >> _INDEX_SHIFT]
+        later = np.flatnonzero(sorted_hashes[place] < hashes)
+        while len(later):
+            place[later] += 1
+            later = later[sorted_hashes[place[later]] < hashes[later]]
         return np.where(sorted_hashes[place] == hashes, idf[place], rare_idf)
 
     return look_up
@@ -111,13 +105,13 @@ def build_idf(frequencies: Frequencies) -> Callable[[Hashes], Floats]:
 
 def hash_ngrams(words: Ints, ends: Ints, types: list[str], order: int) -> Iterator[tuple[Hashes, Ints]]:
     """Yield 64 bits for each n-gram, the same in every batch, and where it starts; by order."""
-    token, places, room = hash_tokens(types)[words], np.arange(len(words)), count_remaining(ends)
-    hashes = token
+    token, places, room = hash_tokens(types), np.arange(len(words)), count_remaining(ends)
+    hashes, added = token[words], (token * _ODD)[words]
     yield hashes, places
     for n in range(2, order + 1):
         fits = room[places] >= n
         places = places[fits]
-        hashes = _mix(hashes[fits] + token[places + n - 1] * _ODD)
+        hashes = _mix(hashes[fits] + added[places + n - 1])
         yield hashes, places
 
 
@@ -138,5 +132,6 @@ def hash_tokens(types: list[str]) -> Hashes:
 def _mix(values: Hashes) -> Hashes:
     """Mix the bits so that each depends on every other (the finaliser of SplitMix64; Steele et al., 2014)."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
+        values = values ^ (values >> np.uint64(shift))
+        values *= np.uint64(factor)
     return values ^ (values >> np.uint64(31))

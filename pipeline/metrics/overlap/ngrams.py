@@ -57,3 +57,26 @@ def _iterate_orders(batch: Batch) -> Iterator[Grams]:
         rank[by_place] = np.arange(len(by_place))
         start = candidate_places[first[by_place]]
         yield Grams(segment[start], start, times[by_place], rank[shared], reference_of, reference_times)
+
+
+def count_repeats(words: Ints, text: Ints, room: Ints, order: int) -> Iterator[Ints]:
+    """Yield how often its text has the n-gram that starts at each token, 0 but for the first of these: [W], by order.
+
+    `text` has the text of each token, `room` how many tokens an n-gram may have from it on; where it does not fit, a 1
+    is without meaning. Only n-grams whose first n - 1 words repeat are looked at.
+    """
+    places, prefix, kinds = np.arange(len(words)), text, words.max(initial=0) + 1
+    for n in range(1, order + 1):
+        fits = room[places] >= n
+        places = places[fits]
+        keys = prefix[fits] * kinds + words[places + n - 1]
+        by_key = np.argsort(keys)
+        keys, places = keys[by_key], places[by_key]
+        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+        times = np.diff(starts, append=len(keys))
+        counts = np.ones(len(words), np.int64)
+        counts[places] = 0
+        counts[np.minimum.reduceat(places, starts)] = times
+        yield counts
+        is_repeated = np.repeat(times > 1, times)
+        places, prefix = places[is_repeated], np.repeat(starts, times)[is_repeated]
