@@ -15,7 +15,7 @@ SCRATCH: Literal["lz4"] = "lz4"  # compression of what is read once or twice: it
 
 def count_buckets(*frames: pl.LazyFrame, rows: int = 0) -> int:
     """Count the buckets of some rows each (default `ROWS`) that frames need together: at least 1."""
-    counts = (frame.select(pl.len()).collect(engine="streaming").item() for frame in frames)
+    counts = (int(frame.select(pl.len()).collect(engine="streaming").item()) for frame in frames)
     return max(1, -(-sum(counts) // (rows or ROWS)))
 
 

@@ -119,7 +119,8 @@ class _Batches(NamedTuple):
         import pyarrow as pa
 
         schema = pl.DataFrame(schema=self.schema).to_arrow().schema
-        tables = (batch.to_arrow().cast(schema) for batch in self.frame.collect_batches(maintain_order=False))
+        frames = self.frame.collect_batches(maintain_order=False, lazy=True)
+        tables = (batch.to_arrow().cast(schema) for batch in frames)
         batches = chain.from_iterable(table.to_batches() for table in tables)
         return pa.RecordBatchReader.from_batches(schema, batches)
 
@@ -172,6 +173,10 @@ def read(
                 raise BadInput(f"the query gives a column {column.name!r} of type {kind[0]}; cast it to text")
         for batch in chain([reader.schema.empty_table()], reader):
             yield cast("pl.DataFrame", pl.from_arrow(batch))
+    except duckdb.OutOfMemoryException as error:
+        raise BadInput(
+            f"the query needs more than the {MEMORY} of memory that it may use; select fewer days, sources or columns"
+        ) from error
     except duckdb.PermissionException as error:
         raise BadInput(f"the query failed: it may read our tables and views alone: {error}") from error
     except (duckdb.Error, pl.exceptions.PolarsError) as error:

@@ -15,14 +15,15 @@ with model_days as (
     group by model_id, 2
 ),
 
--- one number for the order of models, so that an aggregate finds the first: a window would sort all scores
+-- numbers in the order of models: of these alone an aggregate spills to disk, while a window would sort all scores
 places as (
     select
-        v.metric, v.model_id, v.is_count,
-        row_number() over (order by v.is_count, coalesce(m.is_promoted, true) desc, m.trained_on desc nulls last, v.model_id)
-            as place
+        v.*, row_number() over (
+            order by v.signature like '%|count:%', coalesce(m.is_promoted, true) desc, m.trained_on desc nulls last,
+                v.model_id, v.signature
+        ) as place
     from (
-        select distinct metric, model_id, signature like '%|count:%' as is_count
+        select distinct metric, model_id, signature
         from scores
         where metric in ('implicitness', 'subtext', 'context_shift')
     ) as v
@@ -32,13 +33,12 @@ places as (
 newest as (
     select
         s.source, s.day, s.thread_id, s.comment_id,
+        min(p.place) filter (where s.metric = 'implicitness') as place,
         arg_min(s.value, p.place) filter (where s.metric = 'implicitness') as implicitness,
         arg_min(s.value, p.place) filter (where s.metric = 'subtext') as subtext,
-        arg_min(s.value, p.place) filter (where s.metric = 'context_shift') as context_shift,
-        arg_min(s.model_id, p.place) filter (where s.metric = 'implicitness') as model_id,
-        arg_min(s.signature, p.place) filter (where s.metric = 'implicitness') as signature
+        arg_min(s.value, p.place) filter (where s.metric = 'context_shift') as context_shift
     from scores as s
-    join places as p on p.metric = s.metric and p.model_id = s.model_id and p.is_count = (s.signature like '%|count:%')
+    join places as p on p.metric = s.metric and p.model_id = s.model_id and p.signature = s.signature
     group by s.source, s.day, s.thread_id, s.comment_id
 ),
 
@@ -48,15 +48,15 @@ final as (
         c.duplicate_count, c.created_at, c.is_hot,
         coalesce(a.title, left(a.text, 40)) as title, a.category,
         n.implicitness, round(r.percentile + r.slope * (n.implicitness - r.low), 1) as percentile, r.band,
-        n.subtext, n.context_shift, n.model_id, n.signature, r.weakness
+        n.subtext, n.context_shift, p.model_id, p.signature, r.weakness
     from comments as c
     join newest as n
         on n.source = c.source and n.day = c.day and n.thread_id = c.thread_id and n.comment_id = c.comment_id
-        and n.implicitness is not null
+    join places as p on p.place = n.place
     left join articles_distinct as a
         on a.source = c.source and a.day = c.day and a.thread_id = c.thread_id
     left join reference_scales as r
-        on r.reference = 'sample' and r.model_id = n.model_id and r.lang = c.lang
+        on r.reference = 'sample' and r.model_id = p.model_id and r.lang = c.lang
         and n.implicitness >= r.low and n.implicitness < r.high
 )
 

@@ -180,8 +180,8 @@ class _Intake:
 
     def _deduplicate(self, articles: pl.DataFrame) -> None:
         """Stage the distinct comments with their context, and their copies as dropped, bucket by bucket."""
-        comments = self._scan("comments")
-        parts = buckets.divide(comments, pl.col("thread_id").hash(seed=0), buckets.count_buckets(comments))
+        rows = self._scan("comments")
+        parts = buckets.divide(rows, pl.col("thread_id").hash(seed=0), buckets.count_buckets(rows))
         for number, part in enumerate(parts):
             comments = part.collect()
             written = pl.coalesce(pl.col("created_at").dt.date(), pl.lit(parse_day(self.day)))

@@ -56,9 +56,9 @@ def publish(
     published = warehouse.scan("tokens", pl.col("day") == slices.parse_day(day))
     published = published.join(makers.lazy(), on=_TOKENIZER, how="semi")
     counts = published.group_by("source").agg(kept_count=pl.len().cast(pl.Int64)).sort("source")
+    row_counts = counts.collect(engine="streaming")
     config = {"chinese": chinese, "english": english}
-    counts = counts.collect(engine="streaming")
-    runs.record_counts(counts, day, f"{chinese}, {english}", "tokenize", config, run_id, started)
+    runs.record_counts(row_counts, day, f"{chinese}, {english}", "tokenize", config, run_id, started)
     return int(rows.select(pl.len()).collect().item())
 
 
