@@ -111,13 +111,13 @@ def build_idf(frequencies: Frequencies) -> Callable[[Hashes], Floats]:
 
 def hash_ngrams(words: Ints, ends: Ints, types: list[str], order: int) -> Iterator[tuple[Hashes, Ints]]:
     """Yield 64 bits for each n-gram, the same in every batch, and where it starts; by order."""
-    token, places, room = hash_tokens(types)[words], np.arange(len(words)), count_remaining(ends)
-    hashes = token
+    token, places, room = hash_tokens(types), np.arange(len(words)), count_remaining(ends)
+    hashes, added = token[words], (token * _ODD)[words]
     yield hashes, places
     for n in range(2, order + 1):
         fits = room[places] >= n
         places = places[fits]
-        hashes = _mix(hashes[fits] + token[places + n - 1] * _ODD)
+        hashes = _mix(hashes[fits] + added[places + n - 1])
         yield hashes, places
 
 
@@ -138,5 +138,6 @@ def hash_tokens(types: list[str]) -> Hashes:
 def _mix(values: Hashes) -> Hashes:
     """Mix the bits so that each depends on every other (the finaliser of SplitMix64; Steele et al., 2014)."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
+        values = values ^ (values >> np.uint64(shift))
+        values *= np.uint64(factor)
     return values ^ (values >> np.uint64(31))

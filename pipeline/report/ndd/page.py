@@ -16,7 +16,6 @@ from pipeline.report import sections
 from pipeline.report.ndd import figures, sentences
 from pipeline.report.ndd import measure_sections as measures
 from pipeline.report.ndd.figures import name_system
-from pipeline.report.ndd.measure_sections import format_largest_n, list_names
 from pipeline.report.sections import Columns, Part, Section, format_interval, format_number, format_signed
 
 Row = Mapping[str, Any]
@@ -94,7 +93,7 @@ def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
             metric_rows = [rows_by_key.get((name, metric), {}) for metric in metrics]
             stars = [sections.BEST if best_name == name else "" for best_name in best]
             cells = [*map("".join, zip(stars, map(_format_measure, metric_rows, metrics), strict=True))]
-            rows.append([name_system(name), "here", *cells, format_largest_n(metric_rows)])
+            rows.append([name_system(name), "here", *cells, measures.format_largest_n(metric_rows)])
         if name in printed:
             cells = [_format_printed(printed[name], metric) for metric in metrics]
             rows.append([name_system(name), "paper", *cells, "–"])
@@ -170,7 +169,7 @@ def _build_positions(frame: pl.DataFrame) -> Section:
     rows = []
     for (source,), part in frame.sort("source").group_by("source", maintain_order=True):
         rows_by_key = sections.index_rows(part, "system", "bin")
-        for key, name in list_names(part, "system").items():
+        for key, name in measures.list_names(part, "system").items():
             shares = (rows_by_key.get((key, place), {}) for place in range(10))
             rows.append([str(source), name, *(format_interval(share, scale=100, digits=0) for share in shares)])
     return Section(
@@ -209,7 +208,7 @@ def _build_ratios(frame: pl.DataFrame) -> Section:
 def _build_pruning(frame: pl.DataFrame) -> Section:
     metrics, rows_by_key = (*DEPTHS, *SUBTREES), sections.index_rows(frame, "system", "threshold", "metric")
     rows = []
-    for key, name in list_names(frame, "system").items():
+    for key, name in measures.list_names(frame, "system").items():
         for size in sorted(set(frame.filter(pl.col("system") == key)["threshold"])):
             metric_rows = (rows_by_key.get((key, size, metric), {}) for metric in metrics)
             cells = (format_interval(row, scale=100, digits=0) for row in metric_rows)

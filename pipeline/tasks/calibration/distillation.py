@@ -17,13 +17,10 @@ from pipeline.examples.splits import draw_uniform
 from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.metrics.resample import Floats
 from pipeline.tasks.calibration import sides
-from pipeline.tasks.calibration.sides import COMMENT
 from pipeline.tasks.impscore import in_force, scoring
 from pipeline.tasks.impscore.train import describe_model, hash_in_order, read_shipped_groups
 from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import choose_precision
-from pipeline.tasks.record.model_registry import TrainedModel
-from pipeline.tasks.record.promotion import HeldOut
 from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
@@ -63,7 +60,7 @@ def build_rows(texts: Any, values: Any, threads: Any = None) -> pl.DataFrame:
 def load_judged(judge: str = "") -> pl.DataFrame:
     """Load the judged comments of the tables: text, value, lang, split; comments of a thread are in one split."""
     values = sides.average(sides.load_side(f"judge:{judge}"), "value")
-    rows = sides.load_comments(values).join(values, on=COMMENT, how="inner", maintain_order="left")
+    rows = sides.load_comments(values).join(values, on=sides.COMMENT, how="inner", maintain_order="left")
     rows = rows.select("text", "value", "lang", thread=pl.concat_str("source", "thread_id", separator="/"))
     return select_judged(rows, "scores")
 
@@ -92,7 +89,7 @@ def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
     return enough_texts.with_columns(value=value)
 
 
-def fit(rows: pl.DataFrame, day: str | None = None) -> TrainedModel:
+def fit(rows: pl.DataFrame, day: str | None = None) -> model_registry.TrainedModel:
     """Fit a readout for each language on the model that answers for a day, of which all else stays.
 
     Raises:
@@ -143,7 +140,7 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> TrainedModel:
     )
 
 
-def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
+def make_held_out(rows: pl.DataFrame) -> list[promotion.HeldOut]:
     """Hold out the judged texts of the test split, compared by rank correlation, and shipped graded groups."""
     from pipeline.metrics.impscore import artefacts
 
@@ -161,7 +158,7 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
             return statistics
 
         held_out.append(
-            HeldOut(
+            promotion.HeldOut(
                 metric=f"judge_spearman_{lang}",
                 answer=answer,
                 baselines={name: count(values) for name, values in predictions.items()},
@@ -173,7 +170,7 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
     return held_out
 
 
-def _hold_out_groups(lang: str) -> HeldOut:
+def _hold_out_groups(lang: str) -> promotion.HeldOut:
     """Hold out the shipped graded test groups: a judge of few texts must not cost the order that a model knows."""
     groups = read_shipped_groups(lang).filter(pl.col("split") == "test").with_columns(lang=pl.lit(lang))
 
@@ -181,7 +178,7 @@ def _hold_out_groups(lang: str) -> HeldOut:
         parts = groups.with_columns(value=score(groups, model.model_id)).partition_by("group", maintain_order=True)
         return promotion.count_shares([kendall_tau(part["level"].to_list(), part["value"].to_list()) for part in parts])
 
-    return HeldOut(metric=f"graded_groups_tau_{lang}", answer=answer)
+    return promotion.HeldOut(metric=f"graded_groups_tau_{lang}", answer=answer)
 
 
 def score(rows: pl.DataFrame, model: str | None) -> pl.Series:

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import Missing
 from pipeline.tasks.record import model_choice
-from pipeline.tasks.record.model_choice import Choice
 
 if TYPE_CHECKING:
     from pipeline.training.registry import Model
@@ -13,7 +12,7 @@ KIND = "impscore"
 SHIPPED = model_choice.SHIPPED[KIND]
 
 
-def choose_model(ref: str | None = None, day: str | None = None) -> Choice:
+def choose_model(ref: str | None = None, day: str | None = None) -> model_choice.Choice:
     """Choose the model by its folder, its id or the beginning of it; without `ref`, by the rule of the registry."""
     if choice := model_choice.choose_model(KIND, ref, day):
         return choice

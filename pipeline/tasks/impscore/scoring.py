@@ -14,7 +14,6 @@ from pipeline.score import signature
 from pipeline.tasks.impscore import in_force
 from pipeline.tasks.record import model_choice
 from pipeline.tasks.record.encoders import choose_precision, load_encoder
-from pipeline.tasks.record.model_choice import Choice
 from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def load_heads(ref: str | None, precision: str | None = None) -> LoadedModel:
 
 
 @lru_cache(maxsize=2)
-def _load_heads(choice: Choice, precision: str, _threads: int) -> LoadedModel:
+def _load_heads(choice: model_choice.Choice, precision: str, _threads: int) -> LoadedModel:
     from pipeline.score import implicitness
 
     def load_head_encoder(config: dict[str, Any]) -> "Encoder":

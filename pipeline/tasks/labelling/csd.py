@@ -16,7 +16,6 @@ from pipeline.errors import BadInput, Missing, Retry
 from pipeline.io.rows import read_chunks
 from pipeline.label import label_files, rating_files, schema, selection, simulated, stages
 from pipeline.label.selection import Rules
-from pipeline.label.stages import KEY
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.labelling import projects
@@ -236,8 +235,8 @@ def add_labels(
         late = fresh.join(final, on=final.columns, how="semi")
         fresh = fresh.join(final, on=final.columns, how="anti")
         replaced = projects.find_replaced(current, fresh)
-        labels, repeated = stages.drop_repeats(pl.concat([current.join(replaced, on=KEY, how="anti"), fresh]))
-        superseded = (current.join(replaced, on=KEY, how="semi"), repeated.filter(reason="superseded"))
+        labels, repeated = stages.drop_repeats(pl.concat([current.join(replaced, on=stages.KEY, how="anti"), fresh]))
+        superseded = (current.join(replaced, on=stages.KEY, how="semi"), repeated.filter(reason="superseded"))
         reasons = (("after_adjudication", late), *(("superseded", frame) for frame in superseded))
         changes["dropped"] = pl.concat(frame.select(reason=pl.lit(name), row_key=_ROW) for name, frame in reasons)
         changes["is_same"] = not fresh.height and not replaced.height

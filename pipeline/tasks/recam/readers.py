@@ -19,13 +19,10 @@ from pipeline.examples.recam import items as cloze
 from pipeline.metrics.recam import audit, reading
 from pipeline.models import word_vectors
 from pipeline.models.pinned import strip_path
-from pipeline.models.word_vectors import WordVectors
 from pipeline.papers.recam import LEADERBOARDS
 from pipeline.slices import parse_day
 from pipeline.tasks.record import model_choice, model_registry, promotion, runs
 from pipeline.tasks.record.encoders import hash_encoder, load_encoder
-from pipeline.tasks.record.model_registry import TrainedModel
-from pipeline.tasks.record.promotion import HeldOut
 from pipeline.text import segment, wordnet
 from pipeline.training import registry
 from pipeline.training.registry import Model
@@ -84,7 +81,7 @@ def get_module(profile: str) -> ModuleType:
     return list_modules()[check_name("profile", profile, list_modules())]
 
 
-def load_vectors(texts: Sequence[str], path: Path | None = None) -> WordVectors:
+def load_vectors(texts: Sequence[str], path: Path | None = None) -> word_vectors.WordVectors:
     """Load the vectors of the words of some texts from a file in GloVe's format, else compute them with the encoder."""
     from pipeline.models.recam import word_features
 
@@ -122,7 +119,7 @@ def fit(
     profile: str = "gated",
     changes: Mapping[str, Any] | None = None,
     path: Path | None = None,
-) -> TrainedModel:
+) -> model_registry.TrainedModel:
     """Fit a reader, with the results of its epochs and those on the test part, where there is one.
 
     The path is that of a file of word vectors, for readers that use them; for the others the folder or name of an
@@ -146,7 +143,7 @@ def fit(
     summary = pl.col("question").str.replace(cloze.PLACEHOLDER, cloze.select_right_option(), literal=True)
     test_items = items.filter(pl.col("split") == "test") if "split" in items.columns else items.clear()
     chance = 1 / len(items["options"][0])
-    return TrainedModel(
+    return model_registry.TrainedModel(
         kind=get_kind(subtask) if subtask else config["kind"],
         tensors=model.tensors,
         config=config,
@@ -177,14 +174,14 @@ def train(day: str, subtask: str, *, promote: bool = False, run_id: str = "cli",
     return model_registry.train(day, lambda: fit(read_items(subtask), subtask, **options), run_id, promote=promote)
 
 
-def make_held_out(items: pl.DataFrame) -> list[HeldOut]:
+def make_held_out(items: pl.DataFrame) -> list[promotion.HeldOut]:
     """Hold out items, by the accuracy on which readers are compared, also with answers without reading."""
     rows = promotion.select_held_out(items) if "split" in items.columns else items.clear()
     if not rows.height:
         return []
     shares = audit.answer_blindly(rows)
     return [
-        HeldOut(
+        promotion.HeldOut(
             metric="accuracy",
             answer=lambda model: promotion.count_shares(is_right(model, rows)),
             baselines={name: promotion.count_shares(shares[name]) for name in BLIND},

@@ -10,7 +10,6 @@ import polars as pl
 from pipeline.io.atomic import check_empty
 from pipeline.llm.questions import recovery
 from pipeline.tasks import asking
-from pipeline.tasks.asking import Options
 from pipeline.tasks.record import model_registry
 from pipeline.text.language import detect_language
 
@@ -19,7 +18,7 @@ SOURCE = "recovery"  # of the answers in `completions`
 WIDTH = 64  # of a model with random initial weights
 
 
-def recover(rows: pl.DataFrame, options: Options) -> pl.DataFrame:
+def recover(rows: pl.DataFrame, options: asking.Options) -> pl.DataFrame:
     """Ask a language model for comments in plain words and their meanings: adds plain, meaning, reason for none."""
     langs, texts = _detect_languages(rows), rows["text"].to_list()
     questions = [recovery.format_question(text, context) for text, context in zip(texts, rows["context"], strict=True)]
@@ -31,7 +30,7 @@ def recover(rows: pl.DataFrame, options: Options) -> pl.DataFrame:
     return rows.drop(*schema, strict=False).hstack(pl.DataFrame(parsed, schema=schema, orient="row"))
 
 
-def choose(choices: pl.DataFrame, options: Options) -> list[int | None]:
+def choose(choices: pl.DataFrame, options: asking.Options) -> list[int | None]:
     """Ask which reading of `read_choices` is meant; return the index of each chosen option, None without a choice."""
     columns = choices.select("text", "context", "options", "question").iter_rows()
     questions = [recovery.format_choice(*row) for row in columns]
@@ -46,7 +45,7 @@ def _detect_languages(rows: pl.DataFrame) -> list[str]:
     return ["zh" if lang == "zh" else "en" for lang in texts.select(detect_language("_text")).to_series()]
 
 
-def _ask(name: str, langs: Sequence[str], questions: Sequence[str], options: Options) -> list[str | None]:
+def _ask(name: str, langs: Sequence[str], questions: Sequence[str], options: asking.Options) -> list[str | None]:
     """Ask questions, each with the prompt of its language; None for a missing or truncated answer."""
     pairs = zip(langs, questions, strict=True)
     requests = [asking.build_request(f"{name}_{lang}", question, options) for lang, question in pairs]
