@@ -32,9 +32,7 @@ def build(
     comment_words: Annotated[int | None, Option(min=1, help="Words of a long comment; 6 by default.")] = None,
     min_likes: Annotated[int | None, Option(min=0, help="Least upvotes of a test article; 201 by default.")] = None,
     references: Annotated[int | None, Option(min=1, help="References of a test article; 27 by default.")] = None,
-    first_day: Annotated[
-        str | None, Option("--from", help="First UTC day of an article, that of its earliest comment.")
-    ] = None,
+    first_day: Annotated[str | None, Option("--from", help="First UTC day of an article's earliest comment.")] = None,
     last_day: Annotated[str | None, Option("--to", help="Last such day; the paper has 2017-08-31.")] = None,
     day: shared.Day = "",
     as_json: shared.Json = False,
@@ -69,9 +67,7 @@ def stats(
 
 
 def generate(
-    system: Annotated[
-        list[str] | None, Option(help="A commenter in force, or human for real comments; all by default.")
-    ] = None,
+    system: Annotated[list[str] | None, Option(help="Commenter in force, or human; all by default.")] = None,
     pretrained: Annotated[Path | None, Option(help="Folder of a fitted encoder-decoder, instead of --system.")] = None,
     day: shared.Day = "",
     as_json: shared.Json = False,
@@ -178,25 +174,17 @@ def overlap_(
     tokenize: Annotated[
         Literal["jieba", "chars", "none"], Option(help="How to split words: jieba, characters, or at blanks (none).")
     ] = "jieba",
-    preset: Annotated[
-        str | None, Option(help="The weights are grades from 1 to 5, made weights by s/5, (s-1)/4 or s/max.")
-    ] = None,
-    documents: Annotated[
-        Path | None, Option(help="References that CIDEr counts words in; those measured by default.")
-    ] = None,
+    preset: Annotated[str | None, Option(help="How grades from 1 to 5 become weights: s/5, (s-1)/4 or s/max.")] = None,
+    documents: Annotated[Path | None, Option(help="References that CIDEr counts in; by default these.")] = None,
     settings: Annotated[
         list[str] | None, Option("--set", help="METRIC.OPTION=VALUE, as bleu_4.smoothing=exp; repeat it.")
     ] = None,
     against: Annotated[Path | None, Option(help="Candidates of another system, to compare with.")] = None,
-    groups: Annotated[
-        Path | None, Option(help="A name a line, such as the article: its candidates are drawn together.")
-    ] = None,
+    groups: Annotated[Path | None, Option(help="A name a line, as of the article: these are drawn together.")] = None,
     draws: Annotated[int, Option(min=1, help="Bootstrap samples of the intervals.")] = 1000,
     seed: Annotated[int, Option(min=0, help="Seed of the bootstrap samples.")] = 42,
     confidence: Annotated[float, Option(min=0.01, max=0.99, help="Confidence level of the intervals.")] = 0.95,
-    segments: Annotated[
-        Path | None, Option(help="Also write a row a candidate, which `commenting correlate` reads.")
-    ] = None,
+    segments: Annotated[Path | None, Option(help="Also write a row a candidate, for `commenting correlate`.")] = None,
     grades: Annotated[Path | None, Option(help="People's grade of a candidate a line, for --segments.")] = None,
     as_json: shared.Json = False,
 ) -> None:

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 
 def judge(
     llm: Annotated[str, Option("--llm", help="Who judges: a language model, or a name.", callback=check_name)],
-    file: Annotated[
-        Path | None, Argument(help="Texts, perhaps with a column context; a sample of a day's by default.")
-    ] = None,
+    file: Annotated[Path | None, Argument(help="Texts, perhaps with context; by default a sample of a day's.")] = None,
     text_column: TextColumn = None,
     day: MaybeDay = "",
     days: Annotated[int, Option(min=1, help="Days that end with --day.")] = 1,
@@ -39,16 +37,10 @@ def judge(
     rounds: Annotated[int, Option(min=1, help="Rounds of the comparisons.")] = 10,
     seed: Annotated[int, Option(min=0)] = 42,
     out: TableFile = None,
-    requests: Annotated[
-        Path | None, Option(help="Send nothing; write the open questions of the next round as .jsonl.")
-    ] = None,
-    answers: Annotated[
-        list[Path] | None, Option(help="Take answers from this .jsonl, cassette or `sample`; repeat it.")
-    ] = None,
+    requests: Annotated[Path | None, Option(help="Send nothing; write the next round's questions as .jsonl.")] = None,
+    answers: Annotated[list[Path] | None, Option(help="Answers: this .jsonl, cassette or `sample`; repeat it.")] = None,
     revision: Annotated[str | None, Option(help="Revision of the model, where its server names one.")] = None,
-    params: Annotated[
-        str | None, Option(help="Sampling parameters as JSON; for a scale, log probabilities by default.")
-    ] = None,
+    params: Annotated[str | None, Option(help="Sampling parameters as JSON; log probabilities by default.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Print what the first round would cost.")] = False,
     cache_only: CacheOnly = False,
     max_cost: MaxCost = None,

@@ -42,16 +42,12 @@ def score_implicitness(
         Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
     ] = None,
     model: Model = None,
-    reference: Annotated[
-        str | None, Option(help="Percentiles among this corpus of `reference build`; by default the sample.")
-    ] = None,
+    reference: Annotated[str | None, Option(help="Percentiles among this reference; by default the sample.")] = None,
     calibrated: Annotated[
         str | None,
         Option(help="Add what this measure would be, with an interval: judge, judge:NAME, people or grades."),
     ] = None,
-    is_explained: Annotated[
-        bool, Option("--explain", help="Print the words of each text with the change when it lacks the word.")
-    ] = False,
+    is_explained: Annotated[bool, Option("--explain", help="Print each word, with the change without it.")] = False,
     limit: Annotated[
         int | None, Option(min=1, help="Comments to explain at each end of a source, of a day.", show_default="20")
     ] = None,
@@ -152,9 +148,7 @@ def project(day: Day = "") -> None:
 
 def distance(
     pairs: Annotated[Path, Option(help="csv, tsv, jsonl, json, parquet or xlsx with two text columns.")],
-    columns: Annotated[
-        str | None, Option(help="Two columns, comma-separated; implicit,explicit or the first two by default.")
-    ] = None,
+    columns: Annotated[str | None, Option(help="Two columns; by default implicit,explicit or the first two.")] = None,
     model: Model = None,
     out: TableFile = None,
     encoding: Encoding = "utf-8-sig",
@@ -191,9 +185,7 @@ def _choose_columns(path: Path, frame: pl.DataFrame, columns: str | None) -> lis
 
 
 def build_reference(
-    file: Annotated[
-        Path | None, Argument(help="Texts, as for `score implicitness`; our own sample by default.")
-    ] = None,
+    file: Annotated[Path | None, Argument(help="Texts, as for `score implicitness`; our sample by default.")] = None,
     name: Annotated[str, Option(help="What `score implicitness --reference` calls it.")] = "sample",
     text_column: Texts = None,
     model: Model = None,

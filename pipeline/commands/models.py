@@ -23,28 +23,18 @@ from pipeline.tasks.record.retry import retry
 
 
 def train_impscore(
-    pairs_file: Annotated[
-        Path | None, Option("--pairs", help="Pairs to train on; the table `pairs` by default.")
-    ] = None,
+    pairs_file: Annotated[Path | None, Option("--pairs", help="Pairs to train on; by default the table's.")] = None,
     out: ModelFolder = None,
-    profile: Annotated[
-        str, Option(help="undertone (learns from graded groups too), paper, or official (the released code's).")
-    ] = "undertone",
-    groups: Annotated[
-        list[Path] | None, Option(help="Graded groups to learn from; the shipped ones by default. Repeat it.")
-    ] = None,
+    profile: Annotated[str, Option(help="undertone (with groups), paper, or official (released code).")] = "undertone",
+    groups: Annotated[list[Path] | None, Option(help="Graded groups to learn from; by default the shipped.")] = None,
     use_sample: Annotated[bool, Option("--sample", help="Add the sample's pairs to the table first.")] = False,
     promote: Promote = False,
     force: Force = False,
     day: MaybeDay = "",
     epochs: Annotated[int | None, Option(min=1, help="The profile's unless given.")] = None,
     seed: Annotated[int | None, Option(help="42, as in the released code, unless given.")] = None,
-    tune: Annotated[
-        str | None, Option(help="What of the encoder is trained: none, adapter or full; the profile's unless given.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None, Option("--set", help="Another number of the recipe, as name=value; repeat it.")
-    ] = None,
+    tune: Annotated[str | None, Option(help="What of the encoder is trained: none, adapter or full.")] = None,
+    set_: Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the recipe; repeat it.")] = None,
     as_json: Json = False,
 ) -> None:
     """Train ImpScore. The same pairs and numbers give the same model.
@@ -201,9 +191,7 @@ def _train_in_tables(
 
 
 def evaluate_impscore(
-    pairs_file: Annotated[
-        Path | None, Option("--pairs", help="Pairs to measure on; the table `pairs` by default.")
-    ] = None,
+    pairs_file: Annotated[Path | None, Option("--pairs", help="Pairs to measure on; by default the table's.")] = None,
     model: Model = None,
     as_json: Json = False,
 ) -> None:

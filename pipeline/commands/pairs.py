@@ -20,9 +20,7 @@ from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs as work
 from pipeline.tasks.record.retry import retry
 
-Pairs = Annotated[
-    Path | None, Option("--pairs", help="A file with columns implicit and explicit; the table by default.")
-]
+Pairs = Annotated[Path | None, Option("--pairs", help="A file with columns implicit, explicit; the table by default.")]
 Sources = Annotated[list[str] | None, Option("--source", help="One source; repeat it. All by default.")]
 
 
@@ -80,9 +78,7 @@ def ask(
     max_cost: MaxCost = None,
     concurrency: Annotated[int, Option(min=1, help="Requests in flight at most.")] = 16,
     batch: Annotated[bool, Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
-    prompts: Annotated[
-        Path | None, Option(help="Folder with the wording for each source, such as toxigen.md; ours by default.")
-    ] = None,
+    prompts: Annotated[Path | None, Option(help="Folder with the wording for a source, as toxigen.md.")] = None,
     as_json: Json = False,
 ) -> None:
     """Ask a language model for the explicit forms that data sets lack. An answer is paid for once.

@@ -32,9 +32,7 @@ def train(
     data_format: DataFormat = "own",
     by_topic: ByTopic = False,
     release: Annotated[str | None, Option(help="A release of annotated_comments; all by default.")] = None,
-    vectors: Annotated[
-        Path | None, Option(help="Word vectors in GloVe's format, with --data; else they are trained.")
-    ] = None,
+    vectors: Annotated[Path | None, Option(help="Word vectors in GloVe's format, with --data; else trained.")] = None,
     profile: Annotated[str, Option(help="undertone or paper.")] = "undertone",
     changes: Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
     promote: shared.Promote = False,
@@ -171,12 +169,8 @@ def _recover(
 
 
 def evaluate_recovery(
-    references: Annotated[
-        Path | None, Option(help="Comments with their meanings: csv, tsv, jsonl, or CN-SarcasmBench.json.")
-    ] = None,
-    choices: Annotated[
-        Path | None, Option(help="Comments with readings to choose from: jsonl, or CN-SarcasmBench.json.")
-    ] = None,
+    references: Annotated[Path | None, Option(help="Comments with meanings; or CN-SarcasmBench.json.")] = None,
+    choices: Annotated[Path | None, Option(help="Comments with readings: jsonl, or CN-SarcasmBench.json.")] = None,
     llm: Llm = None,
     model: RecoveryFolder = None,
     limit: Annotated[int | None, Option(min=1, help="Comments at most.")] = None,
@@ -218,9 +212,7 @@ def evaluate_recovery(
 def train_recovery(
     references: Annotated[Path, Argument(help="Comments with their meanings: csv, tsv, jsonl.")],
     out: Annotated[Path, Option("--out", "-o", help="New folder of the model.")],
-    start: Annotated[
-        str | None, Option("--from", help="Model to begin with: a folder, or a hub name with @revision.")
-    ] = None,
+    start: Annotated[str | None, Option("--from", help="Model to begin with: folder or hub name@revision.")] = None,
     epochs: Annotated[int | None, Option(min=1)] = None,
     learning_rate: Annotated[float | None, Option(min=0)] = None,
     seed: Annotated[int | None, Option(min=0)] = None,

@@ -31,16 +31,12 @@ Masked = Annotated[
 ]
 Lang = Annotated[str | None, Option(help="en or zh; by default what the script suggests.")]
 Kind = Annotated[str, Option("--divergence", help="hellinger, kl (the paper's for compressions) or kl_reversed.")]
-Weighting = Annotated[
-    str, Option("--weights", help="What near and far words count: balanced, exponential, printed or released.")
-]
+Weighting = Annotated[str, Option("--weights", help="Of near and far words: balanced, exponential, printed, released.")]
 PairWeights = Annotated[
     str, Option("--weights", help="mean, sum, or distance (μ^distance to what differs, or to the context).")
 ]
 SpanRange = Annotated[Literal["paper", "released"], Option(help="released: none of L_max words or with the last word.")]
-Syntax = Annotated[
-    Path | None, Option(help="CoNLL-U file with trees of the sentences; only whole subtrees are dropped then.")
-]
+Syntax = Annotated[Path | None, Option(help="CoNLL-U file with trees: then only whole subtrees are dropped.")]
 
 
 def ndd(
@@ -50,9 +46,7 @@ def ndd(
     lang: Lang = None,
     divergence: Kind = "hellinger",
     weights: PairWeights = "mean",
-    explain: Annotated[
-        bool, Option("--explain", help="Each word that both have, with its divergence and weight.")
-    ] = False,
+    explain: Annotated[bool, Option("--explain", help="Each word of both, with its divergence and weight.")] = False,
     as_json: shared.Json = False,
 ) -> None:
     """Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.
@@ -112,18 +106,14 @@ def compress(
         float | None,
         Option(help="Share of the words to keep, such as 0.44; without, what costs at most --threshold goes."),
     ] = None,
-    threshold: Annotated[
-        float, Option(help="What a span may cost, N_max; the paper's number is for a real model.")
-    ] = 1.0,
+    threshold: Annotated[float, Option(help="What a span may cost, N_max; the paper's is for a real model.")] = 1.0,
     max_span: Annotated[int | None, Option(min=1, help="Words of a span at most, L_max; 5, with --syntax 9.")] = None,
     max_rounds: Annotated[int, Option(min=1, help="Rounds at most, without a ratio.")] = 5,
     nu: Annotated[float, Option(help="Below 1 later words are dropped more easily.")] = 1.0,
     divergence: Kind = "kl",
     weights: Weighting = "balanced",
     spans: SpanRange = "paper",
-    system: Annotated[
-        str | None, Option(help="ndd, fast_ndd, ppl_deleter, cosine or bertscore; with _sc only whole subtrees go.")
-    ] = None,
+    system: Annotated[str | None, Option(help="ndd, fast_ndd, ppl_deleter, cosine, bertscore; _sc: subtrees.")] = None,
     syntax: Syntax = None,
     rounds: Annotated[bool, Option("--rounds", help="Show the text after each round, and what it dropped.")] = False,
     text_column: shared.Texts = None,
@@ -196,9 +186,7 @@ def _compress_file(
 
 
 def score_context_shift(
-    file: Annotated[
-        Path | None, Argument(help="Comments with the columns text and context; a day's by default.")
-    ] = None,
+    file: Annotated[Path | None, Argument(help="Comments with columns text and context; a day's by default.")] = None,
     day: shared.MaybeDay = "",
     text_column: shared.Texts = None,
     context_column: Annotated[str, Option(help="Column with the contexts.")] = "context",

@@ -53,9 +53,7 @@ def heal(dry_run: Annotated[bool, Option("--dry-run", help="Only list the days."
 def backfill(
     first: Annotated[str, Option("--from", help="First UTC day, YYYY-MM-DD.")],
     last: Annotated[str, Option("--to", help="Last UTC day, included.")],
-    step: Annotated[
-        list[str] | None, Option(help="collect, tokenize, score, ndd, commenting, recam or report; repeat it.")
-    ] = None,
+    step: Annotated[list[str] | None, Option(help="collect, tokenize, score, ndd, commenting, recam, report.")] = None,
     source: Annotated[str, Option(help="all, or one source to collect.")] = "all",
     backwards: Annotated[bool, Option("--backwards", help="The last day first.")] = False,
 ) -> None:

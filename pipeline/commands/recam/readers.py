@@ -20,18 +20,12 @@ from pipeline.tasks.record.retry import retry
 
 
 def train_reader(
-    items: Annotated[
-        list[Path] | None, Option(help="Items in the official format; repeat it. By default the tables'.")
-    ] = None,
+    items: Annotated[list[Path] | None, Option(help="Items in the official format; or the tables'. Repeat it.")] = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --items.")] = None,
-    without: Annotated[
-        list[Path] | None, Option(help="Leave out items whose article is in this file; repeat it.")
-    ] = None,
+    without: Annotated[list[Path] | None, Option(help="Without items whose article is in this; repeat it.")] = None,
     subtask: Subtask = None,
     profile: Annotated[str, Option(help="gated, attentive, gloss, official, or a pretrained reader's.")] = "gated",
-    start: Annotated[
-        Path | None, Option("--from", help="Word vectors in GloVe's format, or the folder of an encoder.")
-    ] = None,
+    start: Annotated[Path | None, Option("--from", help="Word vectors in GloVe's format, or an encoder.")] = None,
     changes: Changes = None,
     promote: shared.Promote = False,
     force: shared.Force = False,
@@ -77,15 +71,11 @@ def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_js
 
 
 def evaluate_reader(
-    items: Annotated[
-        Path | None, Option(help="Items in the official format; by default the tables' test part.")
-    ] = None,
+    items: Annotated[Path | None, Option(help="Items in the official format; else the tables' test part.")] = None,
     model: Annotated[str | None, Option("--model", "-m", help="Folder or id; by default that in force.")] = None,
     against: Annotated[str | None, Option(help="Folder or id of another reader, compared on the same items.")] = None,
     subtask: Subtask = None,
-    submissions: Annotated[
-        bool, Option("--submissions", help="Rank it among the paper's submissions (tables 6 and 7).")
-    ] = False,
+    submissions: Annotated[bool, Option("--submissions", help="Rank it among the submissions (tables 6, 7).")] = False,
     as_json: shared.Json = False,
 ) -> None:
     """Measure a reader: accuracy with its interval, by part of speech and length, and answering without reading.
@@ -142,12 +132,8 @@ def train_masked_lm(
 
 
 def train_scorer(
-    out: Annotated[
-        Path | None, Option("--out", "-o", help="Folder of the model; by default registry and tables.")
-    ] = None,
-    ratings: Annotated[
-        Path | None, Option(help="Rated words, as MRC's csv; by default ours, which are by a language model.")
-    ] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model; by default the registry.")] = None,
+    ratings: Annotated[Path | None, Option(help="Rated words, as MRC's csv; else ours, by a language model.")] = None,
     vectors: Vectors = None,
     splits: Annotated[int, Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
     profile: Annotated[str, Option(help="undertone or paper.")] = "undertone",
@@ -188,9 +174,7 @@ def score_words(
     words: Annotated[list[str], Argument(help="Words.")],
     scorer: Scorer = None,
     vectors: Vectors = None,
-    unknown: Annotated[
-        str, Option(help="Words that the scorer does not know: keep them, give them an empty score, or drop them.")
-    ] = "keep",
+    unknown: Annotated[str, Option(help="Unknown words: keep them, score them empty, or drop them.")] = "keep",
     as_json: shared.Json = False,
 ) -> None:
     """Score words for concreteness, 0 highly abstract to 1 highly concrete; `reason` marks those that are unknown.
