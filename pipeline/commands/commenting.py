@@ -1,7 +1,7 @@
 """Commands about article commenting: corpus, commenters, grades by people, quality-weighted metrics."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import polars as pl
 from typer import Argument, Option, echo
@@ -9,7 +9,7 @@ from typer import Argument, Option, echo
 from pipeline import warehouse
 from pipeline.collect import columns
 from pipeline.commands.label import Raters, RatingTool, Tool
-from pipeline.commands.models import changes_of, end_training, read_evaluations
+from pipeline.commands.models import changes_of, end_training, train_registered
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing, format_quantity
@@ -117,8 +117,7 @@ def ratings(
     Examples: `undertone commenting ratings references anna.xlsx ben.xlsx`; `undertone commenting ratings candidates
     --tool simulated`
     """
-    studio = projects.find_studio() if tool == "label_studio" else None
-    counts = retry(grades.collect, kind, paths or (), tool, studio, shared.this_run())
+    counts = retry(grades.collect, kind, paths or (), tool, projects.find_studio(), shared.this_run())
     if tool == "simulated":
         console.report("these grades are simulated: they are no judgement of the comments")
     summary = {**counts, **grades.summarize(kind)._asdict()}
@@ -299,10 +298,8 @@ def train(
                 else commenters.train_file(system, examples, out, numbers, force=force)
             )
         else:
-            warehouse.create()
-            options: dict[str, Any] = {"changes": numbers, "promote": promote, "run_id": shared.this_run()}
-            model = retry(commenters.train, day or shared.today(), system, **options)
-            history = read_evaluations(model, day or shared.today()).sort("epoch")
+            model, history = train_registered(commenters.train, day, system, changes=numbers, promote=promote)
+            history = history.sort("epoch")
     names = ("epoch", "metric", "split", "value", "baseline", "baseline_name", "train_loss", "validation_loss")
     console.print_result(history.select(name for name in names if name in history.columns), {"model": model}, as_json)
     console.report(f"model {model}")

@@ -67,8 +67,7 @@ def ratings(
     Examples: `undertone groups ratings ranking anna.xlsx ben.xlsx`; `undertone groups ratings choice --tool simulated`
     """
     rows = user_study.read_items(kind, items)
-    studio = projects.find_studio() if tool == "label_studio" else None
-    retry(user_study.collect, kind, rows, answers or (), tool, studio, this_run())
+    retry(user_study.collect, kind, rows, answers or (), tool, projects.find_studio(), this_run())
     with track("measuring") as on_progress:
         numbers = user_study.measure(kind, rows, model, this_run(), on_progress)
     if "simulated_1" in numbers["by"]:

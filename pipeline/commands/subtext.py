@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
-from pipeline.commands.models import changes_of, end_training, read_evaluations
+from pipeline.commands.models import changes_of, end_training, train_registered
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, format_quantity
@@ -46,7 +46,7 @@ def train(
     `undertone train subtext --data tosarcasm/ --data-format tosarcasm --by-topic -o m/`;
     `undertone train subtext --data labelled.csv -o m/ --set units=pieces` (vectors of the encoder, such as a BERT)
     """
-    recipe_changes = changes_of(changes or [])
+    recipe: dict[str, Any] = {"profile": profile, "changes": changes_of(changes or [])}
     if data is None and (out or vectors or by_topic):
         raise BadInput("--out, --vectors and --by-topic are about a file; give it by --data")
     shared.check_promote(out, promote)
@@ -55,15 +55,9 @@ def train(
     with console.working("training"):
         if data and out:
             rows = recogniser.read(data, data_format, by_topic=by_topic)
-            evaluations = recogniser.train_file(
-                rows, out, profile=profile, changes=recipe_changes, path=vectors, force=force
-            )
-            model = str(out)
+            model, evaluations = str(out), recogniser.train_file(rows, out, path=vectors, force=force, **recipe)
         else:
-            warehouse.create()
-            options: dict[str, Any] = {"changes": recipe_changes, "promote": promote, "run_id": shared.this_run()}
-            model = retry(recogniser.train, day or shared.today(), release, profile=profile, **options)
-            evaluations = read_evaluations(model, day or shared.today())
+            model, evaluations = train_registered(recogniser.train, day, release, promote=promote, **recipe)
     console.print_result(recogniser.summarize(evaluations), {"model": model}, as_json)
     if not data:
         end_training(model)

@@ -16,7 +16,7 @@ from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.metrics.ndd import distance as metric
-from pipeline.progress import track
+from pipeline.progress import OnProgress, track
 from pipeline.score.compress.search import Search
 from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.ndd import context_shift, distance, masked_lm, systems
@@ -141,7 +141,7 @@ def compress(
     compress_rows = partial(systems.compress_texts, method=method, ref=model, syntax=syntax)
     if _is_path(what, Path.is_file):
         has_lists = as_json or (out is not None and out.suffix in {".jsonl", ".parquet"})
-        chunks = _compress_file(Path(what), text_column, encoding, compress_rows)
+        chunks = _convert_file(Path(what), text_column, encoding, "compressing", compress_rows)
         if not rounds:
             chunks = (chunk.drop("after", "dropped") for chunk in chunks)
         elif not has_lists:
@@ -175,12 +175,13 @@ def _is_path(what: str, is_kind: Callable[[Path], bool]) -> bool:
         return False
 
 
-def _compress_file(
-    path: Path, column: str | None, encoding: str, compress_rows: Callable[..., pl.DataFrame]
+def _convert_file(
+    path: Path, column: str | None, encoding: str, name: str, convert: Callable[..., pl.DataFrame]
 ) -> Iterator[pl.DataFrame]:
-    for frame, name in files.texts(path, column, encoding):
-        with track(f"compressing {path.name}", frame.height) as on_progress:
-            chunk = compress_rows(frame, name, on_progress=on_progress)
+    """Convert the chunks of a file, each with the name of its texts; `name` is what the progress is called."""
+    for frame, text_column in files.texts(path, column, encoding):
+        with track(f"{name} {path.name}", frame.height) as on_progress:
+            chunk = convert(frame, text_column, on_progress=on_progress)
         warn_of_counts(*chunk["signature"])
         yield chunk
 
@@ -215,23 +216,18 @@ def score_context_shift(
             raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
         console.report(f"{format_quantity(rows, 'score')} for {day}")
         return
-    add_shift = partial(context_shift.add_context_shift, ref=model, **options)  # type: ignore[arg-type]
-    files.write_frames(_score_file(file, text_column, context_column, encoding, add_shift), out, as_json=as_json)
 
-
-def _score_file(
-    file: Path, text_column: str | None, context_column: str, encoding: str, add_shift: Callable[..., pl.DataFrame]
-) -> Iterator[pl.DataFrame]:
-    for frame, name in files.texts(file, text_column, encoding):
+    def add_shift(frame: pl.DataFrame, name: str, on_progress: OnProgress) -> pl.DataFrame:
         if context_column not in frame.columns:
             names = ", ".join(frame.columns)
             raise BadInput(f"{file}: no column {context_column!r}; there are {names}; name it with --context-column")
-        other_columns = drop_earlier_scores(frame, "context_shift", ("context_shift", "signature"))
-        with track(f"scoring {file.name}", frame.height) as on_progress:
-            texts = frame.select(text=name, context=context_column)
-            scores = add_shift(texts, on_progress=on_progress).select("context_shift", "signature")
-        warn_of_counts(*scores["signature"])
-        yield other_columns.hstack(scores)
+        columns = ("context_shift", "signature")
+        other_columns = drop_earlier_scores(frame, "context_shift", columns)
+        texts = frame.select(text=name, context=context_column)
+        scores = context_shift.add_context_shift(texts, model, on_progress=on_progress, **options)  # type: ignore[arg-type]
+        return other_columns.hstack(scores.select(columns))
+
+    files.write_frames(_convert_file(file, text_column, encoding, "scoring", add_shift), out, as_json=as_json)
 
 
 def train_count_lm(

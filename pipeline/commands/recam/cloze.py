@@ -180,9 +180,8 @@ def import_ratings(
     --tool simulated`
     """
     name = targets.check_subtask(subtask)
-    studio = projects.find_studio() if tool == "label_studio" else None
     if tool != "files" or files:
-        retry(ratings.collect, name, files or [], tool, studio, this_run())
+        retry(ratings.collect, name, files or [], tool, projects.find_studio(), this_run())
     items, selection = retry(ratings.flag, name, this_run())
     if tool == "simulated":
         console.report("these answers are simulated: the flags are no judgement of the items")

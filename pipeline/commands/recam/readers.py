@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import polars as pl
 from typer import Argument, Option
 
-from pipeline import left_out, warehouse
-from pipeline.commands.models import changes_of, end_training, read_evaluations
+from pipeline import left_out
+from pipeline.commands.models import changes_of, end_training, train_registered
 from pipeline.commands.recam import Changes, Scorer, Subtask, Vectors
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
@@ -16,7 +16,6 @@ from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam.building import SUBTASKS
 from pipeline.tasks.ndd import masked_lm
 from pipeline.tasks.recam import abstractness, readers, targets
-from pipeline.tasks.record.retry import retry
 
 
 def train_reader(
@@ -38,7 +37,6 @@ def train_reader(
     `undertone train reader --subtask imperceptibility --profile attentive`
     """
     recipe: dict[str, Any] = {"profile": profile, "changes": changes_of(changes or []), "path": start}
-    day_of_run = day or shared.today()
     shared.check_promote(out, promote)
     if items:
         if out is None or subtask or day:
@@ -51,12 +49,11 @@ def train_reader(
         return
     if out or without:
         raise BadInput("--out and --without are about files; give items by --items")
-    warehouse.create()
     model_ids = []
     for name in [targets.check_subtask(subtask)] if subtask else SUBTASKS:
         with console.working(f"training on {name}"):
-            model_id = retry(readers.train, day_of_run, name, promote=promote, run_id=shared.this_run(), **recipe)
-        evaluations = read_evaluations(model_id, day_of_run).filter(kind=readers.get_kind(name))
+            model_id, evaluations = train_registered(readers.train, day, name, promote=promote, **recipe)
+        evaluations = evaluations.filter(kind=readers.get_kind(name))
         _show_evaluations(evaluations, {"model": model_id, "subtask": name}, as_json)
         model_ids.append(model_id)
     end_training(*model_ids)
@@ -84,7 +81,9 @@ def evaluate_reader(
     `undertone evaluate reader --subtask nonspecificity` (the one in force, on its own kind of items);
     `undertone evaluate reader --model ID --subtask nonspecificity` (of one kind on the other: subtask 3)
     """
-    named = subtask or _find_subtask(items)
+    marks = {**dict(zip(("task_1", "task_2"), SUBTASKS, strict=True)), **dict(zip(SUBTASKS, SUBTASKS, strict=True))}
+    file_name = items.name.lower() if items else ""  # such as Task_2_dev.jsonl or nonspecificity_test.jsonl
+    named = subtask or next((name for mark, name in marks.items() if mark in file_name), None)
     if submissions and items and not named:
         raise BadInput(f"--submissions needs --subtask ({' or '.join(SUBTASKS)}): {items.name} names neither")
     name = targets.check_subtask(named) if named else SUBTASKS[0]
@@ -102,12 +101,6 @@ def evaluate_reader(
         console.table(pl.DataFrame([facts["compared"]]), f"\nHow much more often right than {against}")
     if submissions and not as_json:
         console.table(ranked, f"\nAmong the submissions on the paper's test items of {name}, which are not public")
-
-
-def _find_subtask(items: Path | None) -> str | None:
-    """Find the subtask in the name of a file, such as Task_2_dev.jsonl or nonspecificity_test.jsonl."""
-    marks = {**dict(zip(("task_1", "task_2"), SUBTASKS, strict=True)), **dict(zip(SUBTASKS, SUBTASKS, strict=True))}
-    return next((name for mark, name in marks.items() if items and mark in items.name.lower()), None)
 
 
 def train_masked_lm(
@@ -153,9 +146,8 @@ def train_scorer(
     shared.check_promote(out, promote)
     words = abstractness.read_ratings(ratings)
     if out is None:
-        warehouse.create()
         with console.working("training"):
-            model_id = retry(abstractness.train, day, words, vectors, shared.this_run(), promote=promote)
+            model_id, _ = train_registered(abstractness.train, day, words, vectors, promote=promote)
         console.report(f"model {model_id}: {format_quantity(words.rows.height, 'word')}, {words.signature}")
         end_training(model_id)
         return
