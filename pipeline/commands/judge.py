@@ -111,7 +111,6 @@ def judge(
 
 
 def _hand_over(judgement: "Judgement", path: Path | None, batches: list[pl.DataFrame], as_json: bool) -> None:
-    """Write the open requests, or show the batches that have them, and print what to do next."""
     name = f"round {judgement.round} of at most {judgement.round_count}: {len(judgement.open_requests):,} requests"
     if path:
         files.write_table(work.describe_requests(judgement), path)
@@ -122,7 +121,6 @@ def _hand_over(judgement: "Judgement", path: Path | None, batches: list[pl.DataF
 
 
 def _report(judgement: "Judgement", judged: int, as_json: bool, *, is_unwritten: bool) -> None:
-    """Print how many texts have a value, the checks of the judge, and why requests have no answer."""
     reasons = dict(pl.Series([miss.reason for miss in judgement.missing], dtype=pl.String).value_counts().iter_rows())
     numbers = {"texts": judgement.rows.height, "judged": judged, "requests": len(judgement.requests)}
     if as_json:

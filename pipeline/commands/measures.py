@@ -162,7 +162,6 @@ def distance(
 
 
 def _choose_columns(path: Path, frame: pl.DataFrame, columns: str | None) -> list[str]:
-    """Choose the two text columns of a file."""
     texts = [name for name, kind in frame.schema.items() if kind == pl.String]
     usual = ["implicit", "explicit"]
     names = columns.split(",") if columns else usual if set(usual) <= set(texts) else texts[:2]

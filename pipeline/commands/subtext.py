@@ -150,7 +150,6 @@ def recover(
 def _recover(
     rows: pl.DataFrame, llm: str | None, model: str | None, max_cost: float | None, cache_only: bool
 ) -> tuple[pl.DataFrame, Summary]:
-    """Return the comments with their meanings, and the summary of the requests."""
     if (llm is None) == (model is None):
         raise BadInput("give either --llm, a language model to ask, or --model, a fitted model")
     if model:

@@ -88,7 +88,6 @@ def forget(
 
 
 def _print_model(model: Mapping[str, Any]) -> None:
-    """Print what became of a model, which model replaces it, and how it is trained again."""
     name = f"{model['kind']} {model['model_id'][:20]}"
     share = f"{model['erased_ratio']:.2%} of its texts" if model["training_count"] else "its texts were not recorded"
     if model["action"] == "absent":

@@ -60,7 +60,6 @@ def train_reader(
 
 
 def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_json: bool) -> None:
-    """Show the numbers of the test part, or where there is none of the epochs."""
     is_tested = (evaluations["split"] == "test").any()
     epochs = evaluations.select("epoch", "baseline", n="pair_count", accuracy="value", by="baseline_name")
     summary = readers.summarize(evaluations) if is_tested else epochs

@@ -159,7 +159,6 @@ def build_systems(frame: pl.DataFrame) -> Section:
 
 
 def _describe_winners(metrics: Sequence[figures.Metric], names: Sequence[str], values: Floats) -> str:
-    """Describe which systems metrics and people rank first, and how often."""
     findings = []
     for is_people in (False, True):
         ranks = [

@@ -159,7 +159,6 @@ def _build_costs(rows: pl.DataFrame, days: list[date]) -> Section:
 
 
 def _format_totals(family: str, step: str, rows: pl.DataFrame) -> list[str]:
-    """Format the totals of a step; a number that is null on all days is a dash."""
     total = {name: float(rows[name].sum()) if rows[name].count() else None for name in _SUMMED}
     kept_count, seconds, size = total["kept_count"], total["seconds"], total["byte_count"]
     rate = kept_count / seconds if kept_count and seconds else None

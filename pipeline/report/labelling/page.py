@@ -134,7 +134,6 @@ def _describe_range(agreement: pl.DataFrame, measure: str) -> str:
 
 
 def _format_measure(row: Mapping[str, Any], name: str) -> str:
-    """Format a measure with its interval below."""
     return format_interval({"value": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]})
 
 

@@ -124,7 +124,6 @@ def _find_best(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str],
 
 
 def _get_values(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str], metric: str) -> dict[str, float]:
-    """Get the value of each system that has one."""
     values = {name: rows_by_key.get((name, metric), {}).get("value") for name in names}
     return {name: value for name, value in values.items() if value is not None}
 

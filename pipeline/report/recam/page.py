@@ -48,7 +48,6 @@ def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> 
 
 
 def _sort_rows(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """Rows by some columns, the paper's subtasks before other names, in its order."""
     places = (pl.col(name).replace_strict(SUBTASKS, default=3, return_dtype=pl.Int64) for name in columns)
     return frame.sort(*(key for pair in zip(places, columns, strict=True) for key in pair), maintain_order=True)
 
@@ -160,7 +159,6 @@ def _build_audit(frame: pl.DataFrame) -> Section:
 
 
 def _find_blind(audit: pl.DataFrame) -> pl.DataFrame:
-    """The best way not to read of each subtask."""
     rows = audit.drop_nulls("accuracy").sort("accuracy", "baseline", descending=[True, False])
     return _sort_rows(rows.unique("subtask", keep="first", maintain_order=True), "subtask")
 

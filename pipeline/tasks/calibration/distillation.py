@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -22,9 +22,7 @@ from pipeline.tasks.impscore.train import describe_model, hash_in_order, read_sh
 from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import choose_precision
 from pipeline.text.language import detect_language
-
-if TYPE_CHECKING:
-    from pipeline.training.registry import Model
+from pipeline.training.registry import Model
 
 COLUMN = "implicitness_judged"
 SIZES = (100, 300, 1_000, 3_000)  # judged texts of a language to learn from
@@ -39,11 +37,8 @@ SCHEMA = {
 
 def read_judged(path: Path, column: str = COLUMN, text_column: str | None = None) -> pl.DataFrame:
     """Read the judged texts of a file: text, value, lang, split (by `thread_id` if it has that), each with a value."""
-    rows = read_table(
-        [path],
-        {"text": (text_column,) if text_column else ("text", "comment")},
-        {"value": (column,), "thread": ("thread_id",)},
-    )
+    texts = {"text": (text_column,) if text_column else ("text", "comment")}
+    rows = read_table([path], texts, {"value": (column,), "thread": ("thread_id",)})
     if rows["value"].null_count() == rows.height:
         raise BadInput(f"{path}: expected the column {column!r} of `undertone judge`; name another by --column")
     rows = parse_numbers(rows, "value", name=column)
@@ -92,15 +87,13 @@ def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
 def fit(rows: pl.DataFrame, day: str | None = None) -> model_registry.TrainedModel:
     """Fit a readout for each language on the model that answers for a day, of which all else stays.
 
-    Raises:
-        BadInput: that model does not fit its encoder, or a language has no text to learn from.
+    BadInput if that model does not fit its encoder, or a language has no text to learn from.
     """
     import torch
 
     from pipeline.metrics.commenting.correlation import correlate
     from pipeline.models.encoder import encode
     from pipeline.score.signature import choose_head
-    from pipeline.training.impscore import evaluation
     from pipeline.training.impscore.fit import fit_readout
 
     base = in_force.load_model(None, day)
@@ -125,10 +118,9 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> model_registry.TrainedMod
             mask = (part["split"] == split).to_numpy()
             predicted = readout(torch.from_numpy(vectors[mask])).numpy()
             evaluations.append((name, split, correlate(predicted, values[mask]).spearman, int(mask.sum())))
-    columns = {"metric": pl.lit("judge_spearman"), "epoch": pl.lit(0, pl.Int64), "baseline": pl.lit(None, pl.Float64)}
     schema = {"subset": pl.String, "split": pl.String, "value": pl.Float64, "pair_count": pl.Int64}
-    numbers = pl.DataFrame(evaluations, schema, orient="row").drop_nulls("value").with_columns(**columns)
-    numbers = numbers.with_columns(baseline_name=pl.lit(None, pl.String)).select(list(evaluation.COLUMNS))
+    numbers = pl.DataFrame(evaluations, schema, orient="row").drop_nulls("value")
+    numbers = model_registry.complete_evaluations(numbers.with_columns(metric=pl.lit("judge_spearman")))
     config |= {"base": base.model_id, "data_hash": hash_in_order(rows)}
     return replace(
         describe_model(tensors, config, numbers),
@@ -212,9 +204,7 @@ def measure_model(rows: pl.DataFrame, model: str, price: float | None = None) ->
     return pl.DataFrame(agreements, schema=SCHEMA)
 
 
-def measure_curve(
-    rows: pl.DataFrame, sizes: Sequence[int] = SIZES, price: float | None = None, day: str | None = None
-) -> pl.DataFrame:
+def measure_curve(rows: pl.DataFrame, sizes: Sequence[int] = SIZES, price: float | None = None) -> pl.DataFrame:
     """Measure agreement (SCHEMA) by the number of judged texts, each set within the next; `price` is USD a text."""
     from pipeline.training import registry
 
@@ -230,9 +220,9 @@ def measure_curve(
         if not smaller.height:
             break
         with TemporaryDirectory() as folder:
-            trained = fit(smaller, day)
-            registry.write(Path(folder) / "model", trained.tensors, trained.config)
-            frames.append(measure_model(smaller, str(Path(folder) / "model"), price))
+            trained, path = fit(smaller), Path(folder) / "model"
+            registry.write(path, trained.tensors, trained.config)
+            frames.append(measure_model(smaller, str(path), price))
     return pl.concat(frames)
 
 

@@ -186,7 +186,6 @@ def _read_test_articles(day: str, system: str, run_id: str) -> pl.DataFrame:
 def _write_comments(
     day: str, system: str, rows: pl.DataFrame, articles: pl.DataFrame, run_id: str, timer: runs.Start
 ) -> int:
-    """Replace the comments of a system, and record the articles without one."""
     key = rows.select(pl.concat_str(*THREAD, pl.lit(system), "text", separator="\n")).to_series()
     comments = rows.with_columns(system=pl.lit(system), generated_id=hash_text(key), score=pl.col("score").round(6))
     comments = comments.select(TABLES["generated_comments"].schema.column_names())

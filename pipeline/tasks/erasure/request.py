@@ -193,12 +193,10 @@ def resolve(request: CheckedRequest) -> Targets:
 
 
 def _scan_keys(table: str, condition: pl.Expr, *columns: str, **renamed: str) -> pl.LazyFrame:
-    """Select distinct columns of rows in all states of a table."""
     return warehouse.scan_history(table).filter(condition).select(*columns, **renamed).unique()
 
 
 def _select_unshared(rows: pl.DataFrame, other_rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Select the distinct values of columns that no other row has."""
     keys = rows.select(columns).unique()
     shared = other_rows.select(columns).join(keys.lazy(), on=columns, how="semi").unique()
     return keys.join(shared.collect(engine="streaming"), on=columns, how="anti").sort(columns)

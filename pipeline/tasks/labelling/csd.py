@@ -184,7 +184,6 @@ def _simulate(project: str, step: Step, tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _warn_stuck(project: str, step: Step, full_tasks: pl.DataFrame) -> None:
-    """Log the tasks that wait although the tool gives them to no rater any more."""
     stuck = full_tasks.join(list_step_tasks(project, step)[0], on="task_id", how="semi")
     if step == STEPS[0]:  # which asks for all tasks, settled or not
         waiting = decide(project).annotations.filter(reason="too_few_raters")

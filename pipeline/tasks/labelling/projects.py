@@ -235,7 +235,6 @@ def find_studio(address: str | None = None, token: str | None = None) -> Studio 
 
 @contextmanager
 def _connect(project: Project, studio: Studio | None) -> "Iterator[tuple[httpx.Client, int]]":
-    """Connect to Label Studio; yield the client and the id of the project there."""
     if studio is None:
         names = "UNDERTONE_STUDIO_URL and UNDERTONE_STUDIO_KEY, or the Airflow connection undertone_label_studio"
         raise Missing(f"no Label Studio: set {names}")

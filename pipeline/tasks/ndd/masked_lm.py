@@ -137,7 +137,6 @@ def name_kind(lang: str) -> str:
 
 @lru_cache(maxsize=4)
 def _count_sample(lang: str) -> "CountLM":
-    """Count the words of articles, comments and graded sentences of the sample."""
     from pipeline.models.ndd import count_lm
 
     texts: list[str] = []

@@ -145,7 +145,6 @@ def find_targets(articles: pl.DataFrame, rules: Rules) -> Iterator[pl.DataFrame]
 
 
 def _score_concreteness(words: Sequence[str], rules: Rules) -> dict[str, float]:
-    """Score the concreteness of words; those that the scorer does not know have no score."""
     vectors = parse_path(rules.vectors)
     model = abstractness.load_model(rules.scorer, vectors)
     scores = abstractness.score_by_model(model, words, vectors if model.config.get("vectors") else None)

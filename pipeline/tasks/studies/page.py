@@ -39,7 +39,6 @@ def write(day: str, model: str | None = None) -> str:
 
 
 def _build_spaces(model: str) -> page.Spaces:
-    """Embed the held-out English groups in both spaces (figures 11 to 13)."""
     sentences = train.read_shipped_groups("en").filter(pl.col("split") == "test")
     meanings = scoring.embed_meanings(sentences["text"].to_list(), "en", model)
     pragmatic, semantic = meanings.pragmatic.numpy(), meanings.semantic.numpy()

@@ -218,7 +218,6 @@ def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> int:
 
 
 def _load_sentences(source: str) -> pl.DataFrame:
-    """Load a data set's distinct sentences: text, label."""
     rows = warehouse.scan("sentences", pl.col("source") == source).sort("item_id").select("text", "label").collect()
     if not rows.height:
         raise Missing(f"no sentences of {source}; `undertone pairs import {source} PATH`")

@@ -101,7 +101,6 @@ def _list_shipped() -> Iterator[Benchmark]:
 
 
 def _load_groups(lang: str, *, is_test: bool = True) -> pl.DataFrame:
-    """Load the shipped groups for tests, or the others."""
     return read_shipped_groups(lang).filter((pl.col("split") == "test") == is_test).with_columns(item="group")
 
 
@@ -176,7 +175,6 @@ def read_values(path: Path) -> pl.DataFrame:
 
 
 def _average(rows: pl.DataFrame) -> pl.DataFrame:
-    """Average the values of a text: by, text_hash, value, signature."""
     rows = rows.drop_nulls("value")
     return rows.group_by("by", "text_hash").agg(pl.col("value").mean(), pl.col("signature").sort().first())
 
@@ -184,7 +182,6 @@ def _average(rows: pl.DataFrame) -> pl.DataFrame:
 def _measure(
     benchmark: Benchmark, refs: Mapping[str, str], tables: Sequence[pl.DataFrame], on_progress: OnProgress
 ) -> Iterator[dict[str, Any]]:
-    """Measure all scorers on a set: rows of SCHEMA."""
     rows = benchmark.rows.with_columns(lang=pl.lit(benchmark.lang), text_hash=hash_text(benchmark.rows["text"]))
     scores: dict[str, tuple[pl.Series, str]] = {}  # by scorer: values and signature
     for name, ref in refs.items():
