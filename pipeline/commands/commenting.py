@@ -13,6 +13,7 @@ from pipeline.commands.models import changes_of, end_training, train_registered
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing, format_quantity
+from pipeline.examples.sources.files import read_table
 from pipeline.metrics.resample import DRAWS, SEED
 from pipeline.tasks.commenting import commenters, corpus, correlations, generated, grades, overlap
 from pipeline.tasks.labelling import projects
@@ -56,10 +57,7 @@ def stats(
     source: Annotated[str | None, Option(help="Source of the articles; all by default.")] = None,
     as_json: shared.Json = False,
 ) -> None:
-    """Show statistics of the corpus next to the paper's table 2.
-
-    Example: `undertone commenting stats`
-    """
+    """Show statistics of the corpus next to the paper's table 2. Example: `undertone commenting stats`"""
     statistics = corpus.measure_corpus(source)
     console.show(statistics if as_json else corpus.tabulate_statistics(statistics, source), as_json)
     if not as_json:
@@ -326,9 +324,7 @@ def comment(
     Examples: `undertone commenting comment --model model/ --title "新桥通车" --content "……"`;
     `undertone commenting comment --file a.csv -o c.csv --method sample --count 3`
     """
-    from pipeline.examples.sources.files import read_table
     from pipeline.models.decoding import Decoding
-    from pipeline.tasks.commenting import generated
 
     if (title is None) == (file is None):
         raise BadInput("give either --title, with --content, or --file")

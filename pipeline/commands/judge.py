@@ -3,7 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import polars as pl
 from typer import Argument, Exit, Option, echo
@@ -18,9 +18,6 @@ from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.judging import judge as work
 from pipeline.tasks.judging.modes import Plan
 from pipeline.tasks.record.retry import retry
-
-if TYPE_CHECKING:
-    from pipeline.tasks.judging.judge import Judgement
 
 
 def judge(
@@ -110,7 +107,7 @@ def judge(
         raise Exit(1)
 
 
-def _hand_over(judgement: "Judgement", path: Path | None, batches: list[pl.DataFrame], as_json: bool) -> None:
+def _hand_over(judgement: work.Judgement, path: Path | None, batches: list[pl.DataFrame], as_json: bool) -> None:
     name = f"round {judgement.round} of at most {judgement.round_count}: {len(judgement.open_requests):,} requests"
     if path:
         files.write_table(work.describe_requests(judgement), path)
@@ -120,7 +117,7 @@ def _hand_over(judgement: "Judgement", path: Path | None, batches: list[pl.DataF
         console.report(f"{name} are open; run the same command again to collect their answers")
 
 
-def _report(judgement: "Judgement", judged: int, as_json: bool, *, is_unwritten: bool) -> None:
+def _report(judgement: work.Judgement, judged: int, as_json: bool, *, is_unwritten: bool) -> None:
     reasons = dict(pl.Series([miss.reason for miss in judgement.missing], dtype=pl.String).value_counts().iter_rows())
     numbers = {"texts": judgement.rows.height, "judged": judged, "requests": len(judgement.requests)}
     if as_json:

@@ -198,10 +198,7 @@ def withdraw(
 
 
 def page(project: Project = "csd", day: Day = "") -> None:
-    """Write the page of a project, agreement and figures, and print its path.
-
-    Example: `undertone label page`
-    """
+    """Write the page of a project, agreement and figures, and print its path. Example: `undertone label page`"""
     with console.working("drawing"):
         echo(releases.write_page(project, day))
 

@@ -15,7 +15,7 @@ from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.io.rows import read_chunks
 from pipeline.progress import track
-from pipeline.tasks.impscore import in_force, references
+from pipeline.tasks.impscore import in_force, rank, references
 from pipeline.tasks.impscore import selftest as work
 from pipeline.tasks.record.retry import retry
 
@@ -148,7 +148,6 @@ def distance(
 
     Example: `undertone pairs distance --pairs pairs.csv --out distances.csv`
     """
-    from pipeline.tasks.impscore import rank
 
     def measure_chunks() -> Iterator[pl.DataFrame]:
         for chunk in read_chunks(pairs, encoding):

@@ -12,9 +12,11 @@ from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Json, check_name
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.examples import splits
+from pipeline.examples.impscore import groups as graded
 from pipeline.examples.impscore import pairs as pair_rows
 from pipeline.examples.impscore import quality
 from pipeline.examples.sources import SOURCES
+from pipeline.metrics.impscore import artefacts
 from pipeline.progress import track
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs as work
@@ -58,10 +60,7 @@ def replay(
     cassette: Annotated[Path | None, Argument(help="A .jsonl cassette of answers; the sample's by default.")] = None,
     day: Day = "",
 ) -> None:
-    """Add answers of language models kept in a file to the table `completions`.
-
-    Example: `undertone pairs replay`
-    """
+    """Add answers of language models kept in a file to the table `completions`. Example: `undertone pairs replay`"""
     warehouse.create()
     sources = retry(work.replay_cassette, day, str(cassette) if cassette else None)
     console.report(f"answers about {', '.join(sources)}")
@@ -174,8 +173,6 @@ def audit(
 
     Examples: `undertone pairs audit`; `undertone pairs audit --pairs mine.csv --figure audit.svg`
     """
-    from pipeline.examples.impscore import groups as graded
-    from pipeline.metrics.impscore import artefacts
     from pipeline.report.impscore import model_figures
 
     if groups and (pairs or figure):

@@ -104,10 +104,7 @@ def measure_distance(
 
 
 def page(day: Day = "") -> None:
-    """Write the page of compressions and tests, and print its path.
-
-    Example: `undertone ndd page`
-    """
+    """Write the page of compressions and tests, and print its path. Example: `undertone ndd page`"""
     from pipeline.tasks.ndd import page as ndd_page
 
     with console.working("writing the page"):

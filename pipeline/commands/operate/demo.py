@@ -32,10 +32,7 @@ NEXT = (parse_day(sample.DAY) + timedelta(days=1)).isoformat()  # the sample onc
 
 
 def up() -> stack.State:
-    """Start Airflow on this machine, on loopback only.
-
-    Example: `undertone up`
-    """
+    """Start Airflow on this machine, on loopback only. Example: `undertone up`"""
     warehouse.create()
     secret, is_new = stack.password()
     with working("starting Airflow"):
@@ -52,10 +49,7 @@ def up() -> stack.State:
 
 
 def demo() -> None:
-    """Run the shipped sample through the whole pipeline on Airflow, and show the results.
-
-    Example: `undertone demo`
-    """
+    """Run the shipped sample through the whole pipeline on Airflow, and show the results. Example: `undertone demo`"""
     console.report(f"the sample of {len(sample.list_sites())} sites, filed under {sample.DAY}")
     timer = time.monotonic()
     running = up()

@@ -83,10 +83,7 @@ def backfill(
 
 
 def down() -> None:
-    """Stop the Airflow that `up` or `demo` started. No process of it stays.
-
-    Example: `undertone down`
-    """
+    """Stop the Airflow that `up` or `demo` started. No process of it stays. Example: `undertone down`"""
     from pipeline.commands.operate import stack
 
     if stack.state() is None:

@@ -126,7 +126,7 @@ def page(day: Day = "") -> None:
 
     Example: `undertone cloze page --day 2026-11-19`
     """
-    from pipeline.tasks.recam import options, page, readers
+    from pipeline.tasks.recam import page
 
     if not options.count_items().height:
         raise Missing(NO_ITEMS)

@@ -14,14 +14,18 @@ from pipeline.examples.impscore import groups as graded
 from pipeline.examples.sources.files import read_table
 from pipeline.examples.sources.layout import parse_numbers
 from pipeline.examples.splits import draw_uniform
+from pipeline.metrics.commenting.correlation import correlate
+from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.metrics.resample import Floats
+from pipeline.score.signature import choose_head
 from pipeline.tasks.calibration import sides
 from pipeline.tasks.impscore import in_force, scoring
 from pipeline.tasks.impscore.train import describe_model, hash_in_order, read_shipped_groups
 from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import choose_precision
 from pipeline.text.language import detect_language
+from pipeline.training import registry
 from pipeline.training.registry import Model
 
 COLUMN = "implicitness_judged"
@@ -91,9 +95,7 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> model_registry.TrainedMod
     """
     import torch
 
-    from pipeline.metrics.commenting.correlation import correlate
     from pipeline.models.encoder import encode
-    from pipeline.score.signature import choose_head
     from pipeline.training.impscore.fit import fit_readout
 
     base = in_force.load_model(None, day)
@@ -134,8 +136,6 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> model_registry.TrainedMod
 
 def make_held_out(rows: pl.DataFrame) -> list[promotion.HeldOut]:
     """Hold out the judged texts of the test split, compared by rank correlation, and shipped graded groups."""
-    from pipeline.metrics.impscore import artefacts
-
     held_out = []
     for (lang,), part in rows.partition_by("lang", as_dict=True, maintain_order=True).items():
         test, train_rows = promotion.select_held_out(part), part.filter(pl.col("split") == "train")
@@ -181,8 +181,6 @@ def score(rows: pl.DataFrame, model: str | None) -> pl.Series:
 
 def measure_rivals(rows: pl.DataFrame) -> pl.DataFrame:
     """Measure how far the model that answers now and the surface agree with the judge on held-out texts: SCHEMA."""
-    from pipeline.metrics.impscore import artefacts
-
     agreements = []
     for part in rows.partition_by("lang", maintain_order=True):
         test, train_rows = promotion.select_held_out(part), part.filter(pl.col("split") == "train")
@@ -206,8 +204,6 @@ def measure_model(rows: pl.DataFrame, model: str, price: float | None = None) ->
 
 def measure_curve(rows: pl.DataFrame, sizes: Sequence[int] = SIZES, price: float | None = None) -> pl.DataFrame:
     """Measure agreement (SCHEMA) by the number of judged texts, each set within the next; `price` is USD a text."""
-    from pipeline.training import registry
-
     is_train = rows["split"] == "train"
     train_rows = rows.filter(is_train)
     train_rows = train_rows.with_columns(draw_uniform(train_rows["text"]).alias("draw"))
@@ -227,8 +223,6 @@ def measure_curve(rows: pl.DataFrame, sizes: Sequence[int] = SIZES, price: float
 
 
 def _measure_agreement(rows: pl.DataFrame, values: Any, by: str) -> dict[str, Any]:
-    from pipeline.metrics.commenting.correlation import correlate
-
     rho, _, low, high = correlate(pl.Series(values), rows["value"])[:4]
     numbers = {"spearman": rho, "low": low, "high": high, "n": rows.height}
     return {"lang": rows["lang"][0], "by": by, "texts": None, **numbers, "cost": None}

@@ -13,9 +13,11 @@ import polars as pl
 
 from pipeline import left_out, warehouse
 from pipeline.errors import BadInput, Missing, Retry
+from pipeline.examples.impscore.clusters import cluster_near_duplicates
 from pipeline.io.rows import read_chunks
 from pipeline.label import label_files, rating_files, schema, selection, simulated, stages
 from pipeline.label.selection import Rules
+from pipeline.metrics.labelling import agreement, ratings
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.labelling import projects
@@ -35,8 +37,6 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
 
     Existing tasks keep their random ids.
     """
-    from pipeline.examples.impscore.clusters import cluster_near_duplicates
-
     timer = runs.start()
     comments = warehouse.scan("comments", pl.col("day") == parse_day(day)).sort("source", "thread_id", "comment_id")
     rows = comments.collect()
@@ -302,8 +302,6 @@ def measure_file_agreement(path: Path, reading: rating_files.Reading | None = No
     `measure_agreement`; any other file, and one with a `reading`, those of `metrics.labelling.ratings`. A value of
     the adjudicator counts where the raters agree, too (CSD-18 to CSD-20).
     """
-    from pipeline.metrics.labelling import ratings
-
     if reading is not None or not label_files.is_of_form(path):
         reading = reading or rating_files.Reading()
         return ratings.tabulate(rating_files.read(path, reading), reading.level, reading.values)
@@ -328,8 +326,6 @@ def measure_agreement(decisions: stages.Decisions) -> pl.DataFrame:
     The labels of the first round stay in the measures of that round, whatever the second one changed. Where the three
     agreed, there was no adjudicator, and the fourth label is theirs (CSD-15, CSD-16).
     """
-    from pipeline.metrics.labelling import agreement
-
     cell = ["task_id", "field"]
     rater_labels = decisions.labels.filter(stage=1).sort("rater_id")
     by_rater = rater_labels.group_by(*cell, "round").agg(

@@ -23,6 +23,7 @@ from pipeline.tasks.impscore.train import read_shipped_groups
 from pipeline.tasks.record import promotion, runs
 from pipeline.tasks.studies import rows as studies
 from pipeline.text.language import detect_language
+from pipeline.training import registry
 
 STUDY = "validation"
 SHIPPED, OWN = "shipped groups", "shipped model"
@@ -146,8 +147,6 @@ def _find_language(rows: pl.DataFrame) -> str:
 
 def list_models(models: Sequence[str], day: str | None = None) -> dict[str, str]:
     """List the models at hand by name: the one in force, the shipped one, and those that are named, each once."""
-    from pipeline.training import registry
-
     named_refs = {"model in force": in_force.find_model_id(day), OWN: registry.read(in_force.SHIPPED).model_id}
     named_refs |= {f"model {Path(ref).name:.24}": ref for ref in models}
     _refuse_repeats([Path(ref).name for ref in {*models}], "models")

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.examples.splits import add_split
 from pipeline.io.atomic import check_empty
 from pipeline.llm.questions import recovery
 from pipeline.tasks import asking
@@ -77,8 +78,6 @@ def train(
 
 def split_references(rows: pl.DataFrame) -> pl.DataFrame:
     """Split references 8:1:1 by item, with one row for each meaning."""
-    from pipeline.examples.splits import add_split
-
     split = add_split(rows.select(pair_id="item_id")).rename({"pair_id": "item_id"})
     return rows.join(split, on="item_id", maintain_order="left").with_columns(meaning="meanings").explode("meaning")
 
