@@ -1,8 +1,4 @@
-"""One HTML page of article commenting: the corpus, the grades, metrics held against people, and the commenters.
-
-Parts without rows are left out, and the page says which. Titles, comments and names are hostile data: everything but
-our own figures is escaped. The paper's numbers stand beside ours; they are of its own data, which are not public.
-"""
+"""One HTML page of article commenting: the corpus, the grades, metrics held against people, and the commenters."""
 
 from collections.abc import Sequence
 
@@ -17,10 +13,9 @@ from pipeline.report.sections import Columns, Part, Section, format_count, forma
 
 
 def render(day: str, signatures: Sequence[str] = (), simulated_count: int = 0, **frames: pl.DataFrame | None) -> str:
-    """Render the page of the frames that `PARTS` names; those that are None or have no rows are left out.
+    """Render the page of the frames that `PARTS` names, which `sections.check_rows` checks.
 
-    Metrics have their plain names (`meteor`, `bleu_1`, `human`); `is_weighted` is true of W-METEOR. Signatures name the
-    metrics and models that all this comes from. BadInput if a frame lacks a column or a value, or holds a row twice.
+    Metrics have their plain names (`meteor`, `human`); `is_weighted` is true of W-METEOR. Signatures name their origin.
     """
     rows = sections.check_rows(PARTS, frames)
     names = figures.list_rows(rows["correlations"]) if "correlations" in rows else []

@@ -1,7 +1,4 @@
-"""The HTML page of studies of a model: accuracies, artefacts, ablation, sensitivity, applications.
-
-Missing parts are left out. Names are hostile data: everything but our own figures is escaped.
-"""
+"""The HTML page of studies of a model: accuracies, artefacts, ablation, sensitivity, applications."""
 
 import math
 from collections.abc import Iterable, Sequence

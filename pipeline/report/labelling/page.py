@@ -1,7 +1,6 @@
 """One HTML page of a labelling project: what became of its comments, how raters agree, what the labels look like.
 
-Parts without rows are left out. Names are hostile data: everything but our own figures is escaped. Thresholds are
-shown, and nothing is judged by them (CSD-23, errata E8).
+Thresholds are shown, and nothing is judged by them (CSD-23, errata E8).
 """
 
 from collections.abc import Mapping

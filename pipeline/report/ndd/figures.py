@@ -1,8 +1,4 @@
-"""Figures of NDD, as inline SVG: compressors, measures of distance, and what they know of trees and predicates.
-
-Frames have the columns of `PARTS` of the page, and at least one row; what is null is left out. Nothing differs by
-colour alone: there are markers and numbers. Shares are drawn in percent, as the paper prints them.
-"""
+"""Figures of NDD: compressors, measures of distance, and what they know of trees and predicates; shares in percent."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,8 +1,4 @@
-"""One HTML page of NDD: compressors, the measure held against people, and what it knows of trees and predicates.
-
-Parts without rows are left out, and the page says which. Sentences and names are hostile data: everything but our own
-figures is escaped. The paper's numbers stand beside ours; they are of other models and data.
-"""
+"""One HTML page of NDD: compressors, the measure held against people, and what it knows of trees and predicates."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,11 +20,9 @@ _METRICS = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 
 
 
 def render(day: str, signatures: Sequence[str] = (), **parts: Any) -> str:
-    """Render the page of the rows that `PARTS` names; those that are None or have none are left out.
+    """Render the page of the rows that `PARTS` names, which `sections.check_rows` checks.
 
     Values are as the metrics give them: shares in [0, 1], which the page shows in percent, and correlations in [-1, 1].
-    `sentences` has the columns of `examples` and `explained`. Signatures name the models and measures that all this
-    comes from. BadInput if a frame or a sentence lacks what it needs, or a frame holds a row twice.
     """
     rows, counts = sections.check_rows(PARTS, parts), {}
     if "compressions" in rows:

@@ -1,7 +1,4 @@
-"""Sentences on the page of NDD, as HTML: what each round of a compressor took, and which words tell a pair apart.
-
-Words are hostile data: all are escaped.
-"""
+"""Sentences on the page of NDD, as HTML: what each round of a compressor took, and which words tell a pair apart."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """One HTML page of a cloze set and its readers: what it is made of, what it gives away, who reads it (ReCAM).
 
-Parts without rows are left out, and the page says which. Words, questions and names are hostile data: everything but
-our own figures is escaped. A reader's accuracy never stands alone: chance is beside it, and what is reached on the same
-items without reading.
+A reader's accuracy never stands alone: chance is beside it, and what is reached on the same items without reading.
 """
 
 from collections.abc import Sequence
@@ -25,11 +23,9 @@ _FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "severa
 
 
 def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> str:
-    """Render the page as text, of the frames that `PARTS` names; those without rows are parts that are left out.
+    """Render the page of the frames that `PARTS` names, which `sections.check_rows` checks.
 
     `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; all accuracies are in [0, 1].
-    Signatures name the models and settings that all this comes from. BadInput if a frame lacks a column or a value, or
-    holds a row twice.
     """
     rows = sections.check_rows(PARTS, frames)
     targets = rows["funnel"].filter(pl.col("reason").fill_null(TARGET) == TARGET) if "funnel" in rows else _NONE

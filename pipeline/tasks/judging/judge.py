@@ -259,9 +259,8 @@ def judge_day(
     If `needs_all` is set and a round is not complete, nothing is written. A limit on cost ends a run early. Signatures
     end with the number of comments of source and day, so that growth after the judgement is seen.
 
-    Raises:
-        Refused: the answers do not come from the texts of a language; no value of it is written.
-        Retry: some requests failed for now; the answers of the others are kept.
+    Refused if the answers do not come from the texts of a language; no value of it is written. Retry if some requests
+    failed for now; the answers of the others are kept.
     """
     started = runs.start()
     is_judged = pl.col("day").is_in(rows["day"].unique().to_list())
