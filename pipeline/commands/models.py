@@ -110,8 +110,8 @@ def list_(as_json: Json = False) -> None:
     """
     rows = models.list_models()
     if not as_json:
-        mark = pl.when(pl.col("is_promoted", "is_in_force")).then(pl.lit("yes")).otherwise(pl.lit(""))
-        rows = rows.with_columns(pl.col("model_id").str.slice(0, 12), mark)
+        marks = pl.col("is_promoted", "is_in_force").replace_strict({True: "yes", False: ""}, return_dtype=pl.String)
+        rows = rows.with_columns(pl.col("model_id").str.slice(0, 12), marks)
         rows = rows.rename({"is_promoted": "promoted", "is_in_force": "in force"})
     console.show(rows, as_json)
     if not rows.height:
