@@ -67,15 +67,13 @@ def _build_statistics(frame: pl.DataFrame) -> Section:
             numbers = [row.get(column) for row in split_rows]
             if origin == "here" or any(number is not None for number in numbers):
                 rows.append([metric.replace("_", " "), origin, *map(_format_value, numbers)])
-    return Section(
+    sentence = (
         "The paper selects articles with at least 30 words and 20 comments. Its test articles have at least 30 "
         f"comments of more than 5 words and over 200 upvotes (section 3). Its total of {COMMENTS_TOLD:,} comments "
         f"contradicts its table 2: {paper.articles:,} articles with {paper.comments_per_article} comments each have "
-        f"{paper.comments:,} comments (errata E12).",
-        ("what", "where", *splits),
-        rows,
-        text_count=2,
+        f"{paper.comments:,} comments (errata E12)."
     )
+    return Section(sentence, ("what", "where", *splits), rows, text_count=2)
 
 
 def _build_categories(frame: pl.DataFrame) -> Section:
@@ -86,13 +84,11 @@ def _build_categories(frame: pl.DataFrame) -> Section:
     columns: Columns = {"category": "category", "articles": "n"}
     columns["% of all"] = lambda row: format_number(None if row["share"] is None else 100 * row["share"], 1)
     names, rows = sections.tabulate(frame, columns)
-    return Section(
+    sentence = (
         f"The corpus has {format_count(int(frame['n'].sum()))} articles in {frame.height} categories. The most "
-        f"frequent category is {rows[0][0]} ({rows[0][1]}).{limit} The paper has {CATEGORIES} categories (figure 2).",
-        names,
-        rows,
-        svg,
+        f"frequent category is {rows[0][0]} ({rows[0][1]}).{limit} The paper has {CATEGORIES} categories (figure 2)."
     )
+    return Section(sentence, names, rows, svg)
 
 
 def _build_grades(frame: pl.DataFrame) -> Section:
@@ -112,14 +108,13 @@ def _build_grades(frame: pl.DataFrame) -> Section:
         ["here", *here_counts, *moments, format_number(share if has_paper_scale else None, 1)],
         ["in the paper", *paper_counts, *paper_moments, format_number(100 * GRADES.five_share, 0)],
     ]
-    return Section(
+    sentence = (
         f"Grades run from {low:g} to {high:g}. The grade of a comment is the mean of its raters; mean and standard "
         "deviation are over comments. In the paper grades run from 1 to 5, and two raters grade each comment. A fifth "
-        "of its comments have a 5 from at least one rater (section 3).",
-        ("where", "comments", "grades", "mean", "s.d.", "% with a 5"),
-        rows,
-        figures.draw_grades(frame, GRADES.mean if has_paper_scale else None),
+        "of its comments have a 5 from at least one rater (section 3)."
     )
+    names = ("where", "comments", "grades", "mean", "s.d.", "% with a 5")
+    return Section(sentence, names, rows, figures.draw_grades(frame, GRADES.mean if has_paper_scale else None))
 
 
 def _build_kappa(frame: pl.DataFrame) -> Section:
@@ -201,15 +196,14 @@ def _build_scatter(frame: pl.DataFrame) -> Section:
         moments = [number for name in ("value", "grade") for number in (part[name].mean(), part[name].std())]
         rows.append([figures.name_metric(*metric), *map(format_number, moments), format_count(part.height)])
     panels = ", ".join(figures.name_metric(*panel) for panel in figures.PANELS)
-    return Section(
+    sentence = (
         "Each point is a comment; the line is the least-squares fit. As in figure 1 of the paper, there is a panel "
         f"for each metric: {panels}. "
         f"Noise with a standard deviation of {figures.JITTER} grades makes overlapping points visible. The paper also "
-        "uses 0.05 and does not state whether it is the standard deviation or the variance.",
-        ("metric", "mean", "s.d.", "mean grade", "s.d.", "comments"),
-        rows,
-        figures.draw_scatter(frame),
+        "uses 0.05 and does not state whether it is the standard deviation or the variance."
     )
+    names = ("metric", "mean", "s.d.", "mean grade", "s.d.", "comments")
+    return Section(sentence, names, rows, figures.draw_scatter(frame))
 
 
 def _build_sensitivity(frame: pl.DataFrame) -> Section:
@@ -223,15 +217,13 @@ def _build_sensitivity(frame: pl.DataFrame) -> Section:
                 numbers = (*(row.get("value") for row in coefficient_rows), ratio)
                 name = figures.name_metric(metric)
                 rows.append([name, preset, *map(format_number, numbers), _format_ratios(metric)])
-    return Section(
+    sentence = (
         "The paper requires weights in [0, 1] and does not state how it computes them from grades (section 4). The "
         "ratio is the weighted score divided by the plain score. No single formula gives the ratios of all metrics in "
-        "the paper's table 7 (errata E11).",
-        ("metric", "weights", *figures.COEFFICIENTS.values(), "weighted / plain", "in the paper"),
-        rows,
-        figures.draw_sensitivity(frame),
-        text_count=2,
+        "the paper's table 7 (errata E11)."
     )
+    names = ("metric", "weights", *figures.COEFFICIENTS.values(), "weighted / plain", "in the paper")
+    return Section(sentence, names, rows, figures.draw_sensitivity(frame), text_count=2)
 
 
 def _format_ratios(metric: str) -> str:
@@ -260,15 +252,13 @@ def _build_systems(frame: pl.DataFrame) -> Section:
                 tau = figures.compute_tau(values[y], values[metrics.index(people)]) if is_compared else None
                 n = sections.format_range(counts) if is_here else "–"
                 rows.append([figures.name_metric(*metric), origin, *cells, sections.format_signed(tau, 2), n])
-    return Section(
+    sentence = (
         f"{_describe_winners(metrics, names, tables['here'])} Kendall's τ compares a metric's order of the commenters "
         "with the order by human grades. The paper's text calls IR-TC best under most metrics. In its table 7, IR-TC "
-        "leads 4 of 9 rows, one of them human grades, and ties for the lead in a fifth (errata E12).",
-        ("metric", "where", *map(figures.name_system, names), "τ", "n"),
-        rows,
-        figures.draw_systems(frame),
-        text_count=2,
+        "leads 4 of 9 rows, one of them human grades, and ties for the lead in a fifth (errata E12)."
     )
+    columns = ("metric", "where", *map(figures.name_system, names), "τ", "n")
+    return Section(sentence, columns, rows, figures.draw_systems(frame), text_count=2)
 
 
 def _describe_winners(metrics: Sequence[figures.Metric], names: Sequence[str], values: Floats) -> str:
@@ -302,14 +292,13 @@ def _build_examples(frame: pl.DataFrame) -> Section:
             score_texts = [_format_score(items[key].get(metric, {})) for metric in metrics]
             numbers = [format_number(key[2], 1), *score_texts, format_number(distances[key], 1)]
             rows.append([pair_name, *texts, *numbers])
-    return Section(
+    sentence = (
         "The table shows the comments with the largest difference between two metrics. It compares METEOR with BLEU-1 "
         "(table 5 of the paper) and METEOR with W-METEOR (table 6). All scores are scaled to the mean and the variance "
-        "of human grades and limited to 1 to 5. The original scores are in brackets.",
-        ("pair", "title", "comment", "people", *(figures.name_metric(*metric) for metric in metrics), "difference"),
-        rows,
-        text_count=3,
+        "of human grades and limited to 1 to 5. The original scores are in brackets."
     )
+    names = ("pair", "title", "comment", "people", *(figures.name_metric(*metric) for metric in metrics), "difference")
+    return Section(sentence, names, rows, text_count=3)
 
 
 def _format_score(row: Mapping[str, Any]) -> str:
@@ -323,12 +312,11 @@ def _build_numbers(frame: pl.DataFrame) -> Section:
     columns |= {"subset": lambda row: row["subset"] or "all", "split": "split"}
     columns |= {"baseline name": lambda row: row["baseline_name"] or "–", "value": "value", "baseline": "baseline"}
     columns["difference"] = lambda row: sections.format_signed(_subtract(row["value"], row["baseline"]))
-    return Section(
+    sentence = (
         f"{compared.filter(pl.col('value') > pl.col('baseline')).height} of {compared.height} numbers are above their "
-        "baseline. For an error, a lower number is better. The paper has no such scorer.",
-        *sections.tabulate(frame, columns | {"n": "pair_count"}),
-        text_count=4,
+        "baseline. For an error, a lower number is better. The paper has no such scorer."
     )
+    return Section(sentence, *sections.tabulate(frame, columns | {"n": "pair_count"}), text_count=4)
 
 
 def _build_history(frame: pl.DataFrame) -> Section:
@@ -353,12 +341,11 @@ def _build_errata(frame: pl.DataFrame) -> Section:
     yes, no = ((frame["holds"] == answer).sum() for answer in (True, False))
     columns: Columns = {"paper": "system", "place": lambda row: row["place"] or "–", "claim": "claim"}
     columns |= {"found": lambda row: row["found"] or "–", "holds": lambda row: answers[row["holds"]]}
-    return Section(
+    sentence = (
         f"{yes} of {frame.height} claims hold, {no} do not (errata E11 and E12). The table compares each claim with "
-        "the paper's own numbers.",
-        *sections.tabulate(frame, columns),
-        text_count=5,
+        "the paper's own numbers."
     )
+    return Section(sentence, *sections.tabulate(frame, columns), text_count=5)
 
 
 PARTS = {

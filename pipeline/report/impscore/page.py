@@ -104,14 +104,13 @@ def _build_separation(triples: pl.DataFrame) -> Section:
         levels = (ranks.mean(), *compute_quantiles(ranks)) if ranks.count() else [None] * len(values)
         is_distance = column in ("near", "far")
         cells.append([name, *(map(format_number, values) if is_distance else map(format_reading, values, levels))])
-    return Section(
+    sentence = (
         f"The mean implicitness I is {implicit} for implicit sentences and {explicit} for explicit ones. P: percentile "
         f"in the reference. The mean pragmatic distance ΔP is {near} for positive pairs and {far} for negative "
-        "ones. The paper has 1.296 and 0.514 for I, 0.685 and 1.675 for ΔP (section 5.2, figure 3).",
-        ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest"),
-        cells,
-        model_figures.draw_violins(rows, rows["split"][0]),
+        "ones. The paper has 1.296 and 0.514 for I, 0.685 and 1.675 for ΔP (section 5.2, figure 3)."
     )
+    columns = ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest")
+    return Section(sentence, columns, cells, model_figures.draw_violins(rows, rows["split"][0]))
 
 
 def _build_audit(audit: pl.DataFrame) -> Section:
@@ -174,13 +173,10 @@ def _build_ablation(studies: pl.DataFrame) -> Section:
         if len(cosine) and len(euclidean)
         else "Compare the lowest accuracy with the cosine for I and the highest with the Euclidean distance"
     )
-    return Section(
-        f"{finding}. The paper has 0.946 and 0.929; the other choices have little effect (section 5.3, table 2).",
-        ("I", "ΔP", "space", "implicitness accuracy", "s.d.", "pragmatics accuracy", "s.d.", "runs", "paper"),
-        format_cells(table.select(*keys, *columns, "run_count", "paper")),
-        study_figures.draw_ablation(studies),
-        text_count=3,
-    )
+    sentence = f"{finding}. The paper has 0.946 and 0.929; the other choices have little effect (section 5.3, table 2)."
+    names = ("I", "ΔP", "space", "implicitness accuracy", "s.d.", "pragmatics accuracy", "s.d.", "runs", "paper")
+    cells = format_cells(table.select(*keys, *columns, "run_count", "paper"))
+    return Section(sentence, names, cells, study_figures.draw_ablation(studies), text_count=3)
 
 
 def _build_sensitivity(studies: pl.DataFrame) -> Section:
@@ -192,15 +188,13 @@ def _build_sensitivity(studies: pl.DataFrame) -> Section:
         alpha, *gammas = (f"{top[name]:g}" for name in ("alpha", "gamma_implicitness", "gamma_pragmatics"))
         counts = [format_count(part.height), str(part["run_count"].max())]
         rows.append([alpha, *counts, format_number(part["value"][0]), format_number(top["value"]), *gammas])
-    return Section(
+    sentence = (
         f"The mean implicitness accuracy runs from {format_number(low['value'])} to {format_number(best['value'])}. It "
         f"is best at γ1 = {best['gamma_implicitness']:g}, γ2 = {best['gamma_pragmatics']:g}, α = {best['alpha']:g}. In "
-        "the paper, γ1 = 0.5 is best; γ2 and α have little effect (section 5.3, figures 4 and 10).",
-        ("α", "settings", "runs each", "lowest", "best", "at γ1", "at γ2"),
-        rows,
-        study_figures.draw_sensitivity(studies),
-        text_count=0,
+        "the paper, γ1 = 0.5 is best; γ2 and α have little effect (section 5.3, figures 4 and 10)."
     )
+    names = ("α", "settings", "runs each", "lowest", "best", "at γ1", "at γ2")
+    return Section(sentence, names, rows, study_figures.draw_sensitivity(studies), text_count=0)
 
 
 def _format_spreads(quantiles: pl.DataFrame, *counts: pl.Expr, has_percentiles: bool = False) -> list[list[str]]:
@@ -238,14 +232,12 @@ def _build_data_sets(studies: pl.DataFrame) -> Section:
 def _build_diversity(studies: pl.DataFrame) -> Section:
     quantiles = study_rows.pivot_metrics(studies, "diversity").sort("q50", "subset")
     least = quantiles.row(0, named=True)
-    return Section(
+    sentence = (
         f"Random pairs of {least['subset']} have the smallest median ΔP: {format_number(least['q50'])}. In the paper, "
-        "random pairs of Davidson have the smallest ΔP (section 7.1, figure 6).",
-        ("data set", "part", *SPREAD_NAMES, "pairs"),
-        _format_spreads(quantiles),
-        study_figures.draw_diversity(studies),
-        text_count=2,
+        "random pairs of Davidson have the smallest ΔP (section 7.1, figure 6)."
     )
+    names = ("data set", "part", *SPREAD_NAMES, "pairs")
+    return Section(sentence, names, _format_spreads(quantiles), study_figures.draw_diversity(studies), text_count=2)
 
 
 def _build_detection(studies: pl.DataFrame) -> Section:

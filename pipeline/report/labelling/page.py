@@ -67,13 +67,12 @@ def _format_warning(tools: pl.DataFrame) -> str:
 
 def _build_funnel(funnel: pl.DataFrame) -> Section:
     columns = {"step": "step", "read": "read_count", "kept": "kept_count", "dropped": "dropped_count"}
-    return Section(
+    sentence = (
         f"The first step read {format_count(funnel['read_count'][0])} comments, and the last step kept "
         f"{format_count(funnel['kept_count'][-1])}. Each bar is the number that a step read. The paper keeps 8,843 of "
-        "about 70,000 comments (section 3).",
-        *tabulate(funnel, columns),
-        figures.draw_funnel(funnel),
+        "about 70,000 comments (section 3)."
     )
+    return Section(sentence, *tabulate(funnel, columns), figures.draw_funnel(funnel))
 
 
 def _build_deletions(deletions: pl.DataFrame) -> Section:
@@ -111,12 +110,10 @@ def _list_origins(facts: Facts) -> pl.DataFrame:
 
 
 def _build_origins(origins: pl.DataFrame) -> Section:
-    return Section(
-        "The table counts publishable comments by source and language, and valid labels by the tool that returned "
-        "them.",
-        *tabulate(origins, {"type": "what", "from": "name", "rows": "row_count"}),
-        text_count=2,
+    sentence = (
+        "The table counts publishable comments by source and language, and valid labels by the tool that returned them."
     )
+    return Section(sentence, *tabulate(origins, {"type": "what", "from": "name", "rows": "row_count"}), text_count=2)
 
 
 def _describe_range(agreement: pl.DataFrame, measure: str) -> str:
@@ -198,12 +195,11 @@ def _build_predictability(predictability: pl.DataFrame) -> Section:
     columns: Columns = {"field": "field", "F1 of the SVM": "svm_f1", "most frequent class": "majority_f1"}
     columns |= {"F1 in the paper": partial(_format_printed, measure="svm_f1"), "comments": "row_count"}
     columns |= {"classes": "class_count", "too rare": "left_out_count"}
-    return Section(
+    sentence = (
         f"{finding}. An F1 that is not above this baseline is no evidence. The paper has 0.47 to 0.54; it states "
-        "neither the baseline nor the features (section 3.3, table 2).",
-        *tabulate(predictability, columns),
-        figures.draw_predictability(predictability),
+        "neither the baseline nor the features (section 3.3, table 2)."
     )
+    return Section(sentence, *tabulate(predictability, columns), figures.draw_predictability(predictability))
 
 
 def _build_ratios(ratios: pl.DataFrame) -> Section:
@@ -215,13 +211,11 @@ def _build_ratios(ratios: pl.DataFrame) -> Section:
     columns: Columns = {"field": "field", "value": "value"}
     columns["meaning"] = lambda row: schema.get_value_name(row["field"], row["value"], "en")
     columns |= {"comments": "count", "share": "ratio"}
-    return Section(
+    sentence = (
         f"{finding}Rare classes make agreement and F1 hard to interpret: compare every number on this page with these "
-        "shares (figure 1 of the paper).",
-        *tabulate(ratios, columns),
-        figures.draw_ratios(ratios),
-        text_count=3,
+        "shares (figure 1 of the paper)."
     )
+    return Section(sentence, *tabulate(ratios, columns), figures.draw_ratios(ratios), text_count=3)
 
 
 def _drop_mirrored(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -242,13 +236,11 @@ def _build_overlaps(overlaps: pl.DataFrame) -> Section:
         )
     columns = {"A": "a", "B": "b", "in both": "both_count", "in A": "a_count", "in B": "b_count"}
     columns |= {"both / A": "overlap", "both / B": "back", "Jaccard": "jaccard"}
-    return Section(
+    sentence = (
         f"{finding}An instance of a field is a comment with the label yes. For sentiment, it is a comment that is not "
-        "neutral; for emotion, a comment with any emotion (section 3.4, figure 2).",
-        *tabulate(pairs, columns),
-        figures.draw_overlaps(overlaps),
-        text_count=2,
+        "neutral; for emotion, a comment with any emotion (section 3.4, figure 2)."
     )
+    return Section(sentence, *tabulate(pairs, columns), figures.draw_overlaps(overlaps), text_count=2)
 
 
 def _build_correlations(correlations: pl.DataFrame) -> Section:
@@ -275,16 +267,14 @@ def _build_study(study: pl.DataFrame) -> Section:
     columns: Columns = {"classes": "classes", "positive rate": lambda row: f"{row['positive_rate']:g}"}
     columns |= {"rater's accuracy": lambda row: f"{row['accuracy']:g}"}
     columns |= {title: name for name, title in CURVES.items()}
-    return Section(
+    sentence = (
         "The raters of this study are simulated; they are not this project's raters. With a rater accuracy of "
         f"{100 * nearest['accuracy'][0]:g} % and {nearest['classes'][0]} classes, Cohen's κ ranges from {kappa[0]} to "
         f"{kappa[1]} over the shares of positives. TAE {tae_text}. In the paper, κ needs about 96 % agreement "
         "under extreme skew, and skew does not affect TAE (appendix A, figure 4). The paper does not name the raters "
-        "of its κ; the page shows two variants of κ.",
-        *tabulate(rows, columns),
-        figures.draw_study(study),
-        text_count=0,
+        "of its κ; the page shows two variants of κ."
     )
+    return Section(sentence, *tabulate(rows, columns), figures.draw_study(study), text_count=0)
 
 
 _INTERVALS = " ".join(f"{name}? {name}_low? {name}_high?" for name in (*KAPPAS, *TAES))

@@ -149,13 +149,12 @@ def _build_significance(frame: pl.DataFrame) -> Section:
     columns |= {"one": lambda row: name_system(row["one"]), "other": lambda row: name_system(row["other"])}
     columns["difference"] = lambda row: format_interval(row, "difference")
     columns["p"] = lambda row: sections.format_p(row["p"])
-    return Section(
+    sentence = (
         f"{significant.height} of {frame.height} differences have p < 0.05 in a paired bootstrap over sentences: "
         f"{better} above the other system, {significant.height - better} below. The p values have no correction for "
-        "multiple tests. The paper underlines numbers that are significantly above the highest baseline (table 3).",
-        *sections.tabulate(frame, columns),
-        text_count=4,
+        "multiple tests. The paper underlines numbers that are significantly above the highest baseline (table 3)."
     )
+    return Section(sentence, *sections.tabulate(frame, columns), text_count=4)
 
 
 def _build_positions(frame: pl.DataFrame) -> Section:
@@ -165,14 +164,12 @@ def _build_positions(frame: pl.DataFrame) -> Section:
         for key, name in measures.list_names(part, "system").items():
             shares = (rows_by_key.get((key, place), {}) for place in range(10))
             rows.append([str(source), name, *(format_interval(share, scale=100, digits=0) for share in shares)])
-    return Section(
+    sentence = (
         "The table has the percentage of kept words in each tenth of a sentence. In the paper, people keep the "
-        "beginnings of Google's sentences; its weight ν favours them (figure 6, appendix C).",
-        ("source", "system", *(f"{place}–{place + 10}" for place in range(0, 100, 10))),
-        rows,
-        figures.draw_positions(frame),
-        text_count=2,
+        "beginnings of Google's sentences; its weight ν favours them (figure 6, appendix C)."
     )
+    names = ("source", "system", *(f"{place}–{place + 10}" for place in range(0, 100, 10)))
+    return Section(sentence, names, rows, figures.draw_positions(frame), text_count=2)
 
 
 def _build_ratios(frame: pl.DataFrame) -> Section:
@@ -187,15 +184,13 @@ def _build_ratios(frame: pl.DataFrame) -> Section:
         rows.append([*start, "here", *cells])
         if printed := paper.TABLE_6.get((threshold, longest)):
             rows.append([*start, "paper", *(_format_printed(printed, metric) for metric in metrics)])
-    return Section(
+    sentence = (
         "N_max limits the cost of a dropped span; L_max limits its number of words. A system keeps more words if "
         "either limit is lower. The paper's row 1.00 / 5 equals its row of Fast NDD+SC, for which its text has an "
-        "L_max of 9 (table 6, errata E20).",
-        ("source", "N_max", "L_max", "where", *(METRICS[name] for name in metrics)),
-        rows,
-        figures.draw_ratios(frame),
-        text_count=4,
+        "L_max of 9 (table 6, errata E20)."
     )
+    names = ("source", "N_max", "L_max", "where", *(METRICS[name] for name in metrics))
+    return Section(sentence, names, rows, figures.draw_ratios(frame), text_count=4)
 
 
 def _build_pruning(frame: pl.DataFrame) -> Section:
@@ -208,16 +203,14 @@ def _build_pruning(frame: pl.DataFrame) -> Section:
             rows.append([name, f"{size:g}", "here", *cells])
             if printed := paper.TABLE_7.get((key, size)):
                 rows.append([name, f"{size:g}", "paper", *map(str, printed)])
-    return Section(
+    sentence = (
         "The table has the percentage of dropped words at each depth of the tree; 1 is the root. It also has the "
         "percentage of dropped spans that are whole subtrees, by span length. A system that knows syntax drops whole "
         "subtrees and few words near the root. The paper uses PTB-3, whose trees differ from those of Universal "
-        "Dependencies (table 7).",
-        ("system", "N_max", "where", *(("subtrees of " if m == SUBTREES[0] else "") + METRICS[m] for m in metrics)),
-        rows,
-        figures.draw_pruning(frame),
-        text_count=3,
+        "Dependencies (table 7)."
     )
+    names = ("system", "N_max", "where", *(("subtrees of " if m == SUBTREES[0] else "") + METRICS[m] for m in metrics))
+    return Section(sentence, names, rows, figures.draw_pruning(frame), text_count=3)
 
 
 _INTERVAL = "value? low? high? n?"
