@@ -33,10 +33,7 @@ STEPS: tuple[Step, ...] = ((1, 1), (1, 2), (2, 1), (2, 2))
 
 
 def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
-    """Select comments of a day as tasks of a project; return its task count, or raise Missing if it has no task.
-
-    Existing tasks keep their random ids.
-    """
+    """Select comments of a day as tasks of a project; return its task count, or raise Missing if it has no task."""
     timer = runs.start()
     comments = warehouse.scan("comments", pl.col("day") == parse_day(day)).sort("source", "thread_id", "comment_id")
     rows = comments.collect()
@@ -277,12 +274,9 @@ def find_waiting_step(project: str) -> Step | None:
 
 def count_states(project: str) -> pl.DataFrame:
     """Count settled and waiting fields: state, reason, round, fields, tasks."""
-    return (
-        decide(project)
-        .annotations.group_by("state", "reason", "round")
-        .agg(fields=pl.len().cast(pl.Int64), tasks=pl.col("task_id").n_unique().cast(pl.Int64))
-        .sort("state", "reason", "round", descending=[True, False, False])
-    )
+    keys, counts = ["state", "reason", "round"], {"fields": pl.len(), "tasks": pl.col("task_id").n_unique()}
+    states = decide(project).annotations.group_by(keys).agg(**counts).cast(dict.fromkeys(counts, pl.Int64))
+    return states.sort(keys, descending=[True, False, False])
 
 
 def count_reopened() -> dict[str, int]:

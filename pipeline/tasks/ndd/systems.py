@@ -1,6 +1,6 @@
 """Compress sentences, texts and files by the systems of tables 3, 5 and 12 (NDD, section 4)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,14 +110,10 @@ def compress_sentences(
         need = "compares the states of a transformer, and a model of counts has none"
         raise BadInput(f"{scorer_name} {need}; give --model")
     model: Any = lm.model  # with states, where the scorer needs them
-    rivals: dict[str, Callable[[Any], scorers.Scorer]] = {
-        "ppl_deleter": scorers.perplexity,
-        "cosine": scorers.cosine,
-        "bertscore": scorers.bertscore,
-    }
+    rivals = {"ppl_deleter": scorers.perplexity, "cosine": scorers.cosine, "bertscore": scorers.bertscore}
     try:
-        if scorer_name in rivals:
-            scorer = rivals[scorer_name](model)
+        if rival := rivals.get(scorer_name):
+            scorer = rival(model)
         else:
             scorer = scorers.ndd(model, **asdict(method.distance), is_fast=scorer_name == "fast_ndd")
         answers: list[Compression] = []
@@ -154,13 +150,8 @@ def compress_texts(
     longest = max(map(len, texts["text"]), default=0)
     if longest > LONGEST_TEXT:
         raise BadInput(f"a text of {longest:,} characters; texts of up to {LONGEST_TEXT:,} can be compressed")
-    schema: dict[str, Any] = {
-        "compressed": pl.String,
-        "ratio": pl.Float64,
-        "after": pl.List(pl.String),
-        "dropped": pl.List(pl.Struct(DROPPED)),
-        "signature": pl.String,
-    }
+    schema: dict[str, Any] = {"compressed": pl.String, "ratio": pl.Float64, "after": pl.List(pl.String)}
+    schema |= {"dropped": pl.List(pl.Struct(DROPPED)), "signature": pl.String}
     other_columns = drop_earlier_scores(rows, "compression", [*schema])
     values: list[tuple[object, ...]] = [(None,) * len(schema)] * texts.height
     for lang, part in split_languages(texts):
