@@ -14,7 +14,6 @@ from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report import sections
 from pipeline.report.labelling import figures
 from pipeline.report.labelling.data_card import Facts, count_simulated, sum_counts
-from pipeline.report.labelling.figures import CURVES, KAPPAS, TAES
 from pipeline.report.sections import Columns, Part, Section, format_count, format_interval, format_number, tabulate
 
 _LEVEL = 0.9  # accuracy of the raters at which the sentence of the simulation study reads the curves
@@ -152,10 +151,10 @@ def _format_waiting(agreement: pl.DataFrame) -> str:
 def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
     kappa_columns: Columns = {"field": "field", "comments": "n", "labelled by three": "n_three"}
     kappa_columns |= {"labelled by four": "n_four", "waiting": "n_waiting"}
-    kappa_columns |= {title: partial(_format_measure, name=name) for name, title in KAPPAS.items()}
+    kappa_columns |= {title: partial(_format_measure, name=name) for name, title in figures.KAPPAS.items()}
     kappa_columns["κ in the paper"] = partial(_format_printed, measure="kappa")
     tae_columns: Columns = {"field": "field", "classes": "classes", "comments": "n_four", "waiting": "n_waiting"}
-    tae_columns |= {title: partial(_format_measure, name=name) for name, title in TAES.items()}
+    tae_columns |= {title: partial(_format_measure, name=name) for name, title in figures.TAES.items()}
     tae_columns |= {"lowest possible": "tae_min", "TAE in the paper": partial(_format_printed, measure="tae")}
     kappas = Section(
         f"Fleiss' κ of the three raters {_describe_range(agreement, 'fleiss')}. It, Cohen's κ and α are over the first "
@@ -166,7 +165,7 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
         "this threshold. The threshold is not a verdict: if a class is rare, κ is low even if raters nearly always "
         "agree.",
         *tabulate(agreement, kappa_columns),
-        figures.draw_agreement(agreement, KAPPAS),
+        figures.draw_agreement(agreement, figures.KAPPAS),
         title="Agreement corrected for chance",
     )
     taes = Section(
@@ -177,7 +176,7 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
         "Use it with caution: a recomputation finds a κ between 0.39 and 0.65 at this TAE, depending on the number of "
         "classes. The paper's own labels of subtext have a TAE of 0.50, below the threshold (errata E8).",
         *tabulate(agreement, tae_columns),
-        figures.draw_agreement(agreement, TAES),
+        figures.draw_agreement(agreement, figures.TAES),
         title="Agreement by the paper's measure (TAE)",
     )
     return [kappas, taes]
@@ -266,7 +265,7 @@ def _build_study(study: pl.DataFrame) -> Section:
     tae_text = f"stays at {tae[0]}" if tae[0] == tae[1] else f"ranges from {tae[0]} to {tae[1]}"
     columns: Columns = {"classes": "classes", "positive rate": lambda row: f"{row['positive_rate']:g}"}
     columns |= {"rater's accuracy": lambda row: f"{row['accuracy']:g}"}
-    columns |= {title: name for name, title in CURVES.items()}
+    columns |= {title: name for name, title in figures.CURVES.items()}
     sentence = (
         "The raters of this study are simulated; they are not this project's raters. With a rater accuracy of "
         f"{100 * nearest['accuracy'][0]:g} % and {nearest['classes'][0]} classes, Cohen's κ ranges from {kappa[0]} to "
@@ -277,8 +276,8 @@ def _build_study(study: pl.DataFrame) -> Section:
     return Section(sentence, *tabulate(rows, columns), figures.draw_study(study), text_count=0)
 
 
-_INTERVALS = " ".join(f"{name}? {name}_low? {name}_high?" for name in (*KAPPAS, *TAES))
-_CURVES = " ".join(f"{name}?" for name in CURVES)
+_INTERVALS = " ".join(f"{name}? {name}_low? {name}_high?" for name in (*figures.KAPPAS, *figures.TAES))
+_CURVES = " ".join(f"{name}?" for name in figures.CURVES)
 _PARTS = {
     "funnel": Part("Comments kept by each step", _build_funnel, columns="step read_count kept_count dropped_count"),
     "deletions": Part("Reasons for dropped comments and labels", _build_deletions, columns="reason row_count"),

@@ -13,7 +13,6 @@ from pipeline.io.spreadsheets import escape_formula
 from pipeline.label import rhetoric, schema, stages
 from pipeline.metrics.labelling import agreement_study, label_analysis, predictability
 from pipeline.report.labelling import data_card
-from pipeline.report.labelling.data_card import Facts
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.labelling.csd import count_waiting, decide, measure_agreement, read_tasks
@@ -27,7 +26,7 @@ REQUIRED = ("subtext",)  # fields without which a comment is not published
 
 def collect_facts(
     project: str, day: str, licence: str = LICENCE, required: Sequence[str] = REQUIRED, name: str | None = None
-) -> Facts:
+) -> data_card.Facts:
     """Collect the facts about a project for its page and for the card of its release."""
     tasks, decisions = read_tasks(project), decide(project)
     released = stages.release(decisions.annotations, required)
@@ -37,7 +36,7 @@ def collect_facts(
     steps = [("select", *selections.sum().row(0))] if selections.height else []
     steps.append(("release", tasks.height, published.height, released.dropped.height))
     rows = build_rows(project, name or project, required).write_ndjson()
-    return Facts(
+    return data_card.Facts(
         release=name or project,
         created=parse_day(day),
         rows=_count_rows(published, "source", "lang"),

@@ -25,7 +25,6 @@ from pipeline.tasks.record import model_choice, model_registry, promotion, runs
 from pipeline.tasks.record.encoders import hash_encoder, load_encoder
 from pipeline.text import segment, wordnet
 from pipeline.training import registry
-from pipeline.training.registry import Model
 
 EDGES = (100, 200, 400)  # words of a passage, the same for all sets of items
 BLIND = ("longest", "often_right", "option_only", "question_only")  # by length, majority and words
@@ -203,7 +202,7 @@ def evaluate_crossed(day: str, trained_on: str, tested_on: str, model_id: str, r
     return count
 
 
-def load_model(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | None = None) -> Model:
+def load_model(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | None = None) -> registry.Model:
     """Load a reader by its folder or id; without `ref`, the one of a subtask that is in force for a day."""
     missing = f"no reader of {subtask} is in force; train one: `undertone train reader --help`"
     model = model_choice.load_model(get_kind(subtask), ref, day, missing)
@@ -212,7 +211,7 @@ def load_model(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | 
     return model
 
 
-def is_right(model: Model, items: pl.DataFrame) -> npt.NDArray[np.bool_]:
+def is_right(model: registry.Model, items: pl.DataFrame) -> npt.NDArray[np.bool_]:
     """Whether a reader chooses the right option of each item [n]; of equally likely options it chooses the first."""
     module = get_module(model.config["profile"])
     reader = model.build(module.load, choose_device())
@@ -221,7 +220,7 @@ def is_right(model: Model, items: pl.DataFrame) -> npt.NDArray[np.bool_]:
     return np.asarray(choices == items["label"].to_numpy(), np.bool_)
 
 
-def measure(items: pl.DataFrame, model: Model, subset: str = HOME) -> pl.DataFrame:
+def measure(items: pl.DataFrame, model: registry.Model, subset: str = HOME) -> pl.DataFrame:
     """Measure accuracy with its interval over articles, by part of speech and by length of passage (REC-28, REC-30).
 
     The baseline is the best way to answer the same items without reading (REC-32). Items may have upos. Return rows of
@@ -263,7 +262,7 @@ def rank_among_submissions(accuracy: float, tested_on: str, model_id: str = "") 
     return table.select(pl.col(column).rank("min", descending=True).cast(pl.Int64).alias("rank"), pl.all())
 
 
-def compare(items: pl.DataFrame, model: Model, other: Model) -> dict[str, Any]:
+def compare(items: pl.DataFrame, model: registry.Model, other: registry.Model) -> dict[str, Any]:
     """Compare two readers on the same items: how much more often the first is right, with its interval and p."""
     articles = items.select(cloze.normalise()).to_series()
     return dict(reading.compare(is_right(model, items), is_right(other, items), articles)._asdict())
