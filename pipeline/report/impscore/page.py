@@ -8,6 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from pipeline.io.visible import escape_invisible
+from pipeline.metrics.impscore.artefacts import BASELINES
 from pipeline.metrics.impscore.implicitness import compute_quantiles, tabulate_figure_3
 from pipeline.metrics.impscore.validation import OTHERS, SURFACE
 from pipeline.papers.impscore import SPACES, TABLE_2
@@ -15,7 +16,7 @@ from pipeline.report import sections
 from pipeline.report.figures import Floats
 from pipeline.report.impscore import model_figures, study_figures, study_rows
 from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, format_cells
-from pipeline.report.sections import Part, Section, format_count, format_number, format_reading
+from pipeline.report.sections import Part, Section, format_count, format_number, format_reading, order_names
 
 _SPREAD = ("mean", "sd", "q05", "q25", "q50", "q75", "q95")
 _CALIBRATION = ("spearman", "error", "constant_error")
@@ -116,7 +117,7 @@ def _build_separation(triples: pl.DataFrame) -> Section:
 def _build_audit(audit: pl.DataFrame) -> Section:
     best = audit.sort(pl.col("subset") != "all", "subset", -pl.col("accuracy"), "baseline").row(0, named=True)
     scope = "all sources" if best["subset"] == "all" else best["subset"]
-    kinds = model_figures.list_baselines(audit)
+    kinds = order_names(audit["baseline"], BASELINES)
     has_model = "model" in audit.columns
     model_text = f", and the model in {format_number(best['model'])}" if has_model else ""
     table = audit.pivot("baseline", index=[c for c in audit.columns if c not in ("baseline", "accuracy")])

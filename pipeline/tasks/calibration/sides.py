@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 
 import polars as pl
 
@@ -82,13 +83,9 @@ def _load_grades(_: str) -> pl.DataFrame:
     return rows.explode("rater", "value").sort(*COMMENT, "rater")
 
 
-def _load_judge(judge: str) -> pl.DataFrame:
-    return _load_scores("implicitness_judged", judge, "judge")
-
-
 _SIDES: dict[str, tuple[Callable[[str], pl.DataFrame], str]] = {
     "scorer": (_load_scorer, "`undertone score implicitness --day DAY`"),
-    "judge": (_load_judge, "`undertone judge --day DAY --llm MODEL`"),
+    "judge": (partial(_load_scores, "implicitness_judged", kind="judge"), "`undertone judge --day DAY --llm MODEL`"),
     "people": (_load_labels, "`undertone label import`"),
     "grades": (_load_grades, "`undertone commenting ratings`"),
 }
