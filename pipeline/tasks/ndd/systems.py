@@ -1,6 +1,6 @@
 """Compress sentences, texts and files by the systems of tables 3, 5 and 12 (NDD, section 4)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,7 +110,11 @@ def compress_sentences(
         need = "compares the states of a transformer, and a model of counts has none"
         raise BadInput(f"{scorer_name} {need}; give --model")
     model: Any = lm.model  # with states, where the scorer needs them
-    rivals = {"ppl_deleter": scorers.perplexity, "cosine": scorers.cosine, "bertscore": scorers.bertscore}
+    rivals: dict[str, Callable[[Any], scorers.Scorer]] = {
+        "ppl_deleter": scorers.perplexity,
+        "cosine": scorers.cosine,
+        "bertscore": scorers.bertscore,
+    }
     try:
         if rival := rivals.get(scorer_name):
             scorer = rival(model)
