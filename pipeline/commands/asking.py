@@ -1,8 +1,9 @@
 """What commands that ask a language model have in common, and the commands about its ledger."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import polars as pl
 import typer
 from typer import Exit, Option, echo
 
@@ -12,10 +13,6 @@ from pipeline.errors import BadInput, format_quantity
 from pipeline.llm.ledger import cost
 from pipeline.llm.outcome import Summary
 from pipeline.tasks import asking
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 MaxCost = Annotated[float | None, Option("--max-cost", min=0, help="USD that this may cost at most.")]
 CacheOnly = Annotated[bool, Option("--cache-only", help="Take answers from the ledger alone.")]
@@ -52,7 +49,7 @@ def finish(summary: Summary, as_json: bool = False) -> None:
         raise Exit(summary.exit_code)
 
 
-def show_estimate(estimate: "pl.DataFrame", model: str, as_json: bool) -> None:
+def show_estimate(estimate: pl.DataFrame, model: str, as_json: bool) -> None:
     """Show what requests would cost; if their model has no price, print how to give one."""
     console.show(estimate, as_json)
     if estimate["cost_usd"].null_count():

@@ -81,13 +81,9 @@ def calibrate(
 
 
 def distil(
-    file: Annotated[
-        Path | None, Argument(help="Judged texts of `undertone judge -o`; those in the tables by default.")
-    ] = None,
+    file: Annotated[Path | None, Argument(help="Judged texts of `undertone judge -o`; by default the tables'.")] = None,
     column: Annotated[str, Option("--column", "-c", help="Column of the judge's values.")] = "implicitness_judged",
-    text_column: Annotated[
-        str | None, Option(help="Column with the texts of a file; text or comment by default.")
-    ] = None,
+    text_column: Annotated[str | None, Option(help="Column with the texts; text or comment by default.")] = None,
     judge: Annotated[str, Option(help="Which judge of the tables, where there are several.")] = "",
     out: shared.ModelFolder = None,
     curve: Annotated[bool, Option("--curve", help="Only measure, also after 100, 300, 1,000 and 3,000 texts.")] = False,

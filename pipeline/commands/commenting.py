@@ -1,7 +1,7 @@
 """Commands about article commenting: corpus, commenters, grades by people, quality-weighted metrics."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import polars as pl
 from typer import Argument, Option, echo
@@ -9,10 +9,11 @@ from typer import Argument, Option, echo
 from pipeline import warehouse
 from pipeline.collect import columns
 from pipeline.commands.label import Raters, RatingTool, Tool
-from pipeline.commands.models import changes_of, end_training, read_evaluations
+from pipeline.commands.models import changes_of, end_training, train_registered
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing, format_quantity
+from pipeline.examples.sources.files import read_table
 from pipeline.metrics.resample import DRAWS, SEED
 from pipeline.tasks.commenting import commenters, corpus, correlations, generated, grades, overlap
 from pipeline.tasks.labelling import projects
@@ -32,9 +33,7 @@ def build(
     comment_words: Annotated[int | None, Option(min=1, help="Words of a long comment; 6 by default.")] = None,
     min_likes: Annotated[int | None, Option(min=0, help="Least upvotes of a test article; 201 by default.")] = None,
     references: Annotated[int | None, Option(min=1, help="References of a test article; 27 by default.")] = None,
-    first_day: Annotated[
-        str | None, Option("--from", help="First UTC day of an article, that of its earliest comment.")
-    ] = None,
+    first_day: Annotated[str | None, Option("--from", help="First UTC day of an article's earliest comment.")] = None,
     last_day: Annotated[str | None, Option("--to", help="Last such day; the paper has 2017-08-31.")] = None,
     day: shared.Day = "",
     as_json: shared.Json = False,
@@ -58,10 +57,7 @@ def stats(
     source: Annotated[str | None, Option(help="Source of the articles; all by default.")] = None,
     as_json: shared.Json = False,
 ) -> None:
-    """Show statistics of the corpus next to the paper's table 2.
-
-    Example: `undertone commenting stats`
-    """
+    """Show statistics of the corpus next to the paper's table 2. Example: `undertone commenting stats`"""
     statistics = corpus.measure_corpus(source)
     console.show(statistics if as_json else corpus.tabulate_statistics(statistics, source), as_json)
     if not as_json:
@@ -69,9 +65,7 @@ def stats(
 
 
 def generate(
-    system: Annotated[
-        list[str] | None, Option(help="A commenter in force, or human for real comments; all by default.")
-    ] = None,
+    system: Annotated[list[str] | None, Option(help="Commenter in force, or human; all by default.")] = None,
     pretrained: Annotated[Path | None, Option(help="Folder of a fitted encoder-decoder, instead of --system.")] = None,
     day: shared.Day = "",
     as_json: shared.Json = False,
@@ -121,8 +115,7 @@ def ratings(
     Examples: `undertone commenting ratings references anna.xlsx ben.xlsx`; `undertone commenting ratings candidates
     --tool simulated`
     """
-    studio = projects.find_studio() if tool == "label_studio" else None
-    counts = retry(grades.collect, kind, paths or (), tool, studio, shared.this_run())
+    counts = retry(grades.collect, kind, paths or (), tool, projects.find_studio(), shared.this_run())
     if tool == "simulated":
         console.report("these grades are simulated: they are no judgement of the comments")
     summary = {**counts, **grades.summarize(kind)._asdict()}
@@ -178,25 +171,17 @@ def overlap_(
     tokenize: Annotated[
         Literal["jieba", "chars", "none"], Option(help="How to split words: jieba, characters, or at blanks (none).")
     ] = "jieba",
-    preset: Annotated[
-        str | None, Option(help="The weights are grades from 1 to 5, made weights by s/5, (s-1)/4 or s/max.")
-    ] = None,
-    documents: Annotated[
-        Path | None, Option(help="References that CIDEr counts words in; those measured by default.")
-    ] = None,
+    preset: Annotated[str | None, Option(help="How grades from 1 to 5 become weights: s/5, (s-1)/4 or s/max.")] = None,
+    documents: Annotated[Path | None, Option(help="References that CIDEr counts in; by default these.")] = None,
     settings: Annotated[
         list[str] | None, Option("--set", help="METRIC.OPTION=VALUE, as bleu_4.smoothing=exp; repeat it.")
     ] = None,
     against: Annotated[Path | None, Option(help="Candidates of another system, to compare with.")] = None,
-    groups: Annotated[
-        Path | None, Option(help="A name a line, such as the article: its candidates are drawn together.")
-    ] = None,
+    groups: Annotated[Path | None, Option(help="A name a line, as of the article: these are drawn together.")] = None,
     draws: Annotated[int, Option(min=1, help="Bootstrap samples of the intervals.")] = 1000,
     seed: Annotated[int, Option(min=0, help="Seed of the bootstrap samples.")] = 42,
     confidence: Annotated[float, Option(min=0.01, max=0.99, help="Confidence level of the intervals.")] = 0.95,
-    segments: Annotated[
-        Path | None, Option(help="Also write a row a candidate, which `commenting correlate` reads.")
-    ] = None,
+    segments: Annotated[Path | None, Option(help="Also write a row a candidate, for `commenting correlate`.")] = None,
     grades: Annotated[Path | None, Option(help="People's grade of a candidate a line, for --segments.")] = None,
     as_json: shared.Json = False,
 ) -> None:
@@ -311,10 +296,8 @@ def train(
                 else commenters.train_file(system, examples, out, numbers, force=force)
             )
         else:
-            warehouse.create()
-            options: dict[str, Any] = {"changes": numbers, "promote": promote, "run_id": shared.this_run()}
-            model = retry(commenters.train, day or shared.today(), system, **options)
-            history = read_evaluations(model, day or shared.today()).sort("epoch")
+            model, history = train_registered(commenters.train, day, system, changes=numbers, promote=promote)
+            history = history.sort("epoch")
     names = ("epoch", "metric", "split", "value", "baseline", "baseline_name", "train_loss", "validation_loss")
     console.print_result(history.select(name for name in names if name in history.columns), {"model": model}, as_json)
     console.report(f"model {model}")
@@ -341,9 +324,7 @@ def comment(
     Examples: `undertone commenting comment --model model/ --title "新桥通车" --content "……"`;
     `undertone commenting comment --file a.csv -o c.csv --method sample --count 3`
     """
-    from pipeline.examples.sources.files import read_table
     from pipeline.models.decoding import Decoding
-    from pipeline.tasks.commenting import generated
 
     if (title is None) == (file is None):
         raise BadInput("give either --title, with --content, or --file")

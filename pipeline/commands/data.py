@@ -1,9 +1,9 @@
 """Commands about the data of a day: create, import, collect, tokenize, count, report."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import polars as pl
 from typer import Argument, Option, echo
@@ -17,9 +17,6 @@ from pipeline.progress import track
 from pipeline.tasks import upkeep
 from pipeline.tasks.record.retry import retry
 from pipeline.text.segment import count_disagreements
-
-if TYPE_CHECKING:
-    from pipeline.tasks.daily.intake import Collected
 
 
 def init() -> None:
@@ -94,7 +91,7 @@ def collect(
     from pipeline.tasks.daily import collect as collect_task
 
     warehouse.create()
-    collected: list[Collected] = []
+    collected: list[Any] = []
     options: dict[str, Any] = {"path": path, "mapping": mapping, "live": live}
     options["selection"] = {"keep_duplicates": keep_duplicates, "first_day": first_day, "last_day": last_day}
     with track("collecting") as on_progress:
@@ -107,7 +104,7 @@ def collect(
     _print(collected, as_json)
 
 
-def _print(collected: "Sequence[Collected]", as_json: bool) -> None:
+def _print(collected: Sequence[Mapping[str, Any]], as_json: bool) -> None:
     if collected:
         console.show(pl.DataFrame(collected, schema=["source", "articles", "read", "kept", "dropped"]), as_json)
     for source in collected:
@@ -142,10 +139,7 @@ def tokenize(
 
 
 def tables(as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False) -> None:
-    """List the tables with their rows.
-
-    Example: `undertone tables`
-    """
+    """List the tables with their rows. Example: `undertone tables`"""
     console.show(upkeep.count_rows(), as_json)
 
 

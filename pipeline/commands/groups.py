@@ -21,9 +21,7 @@ from pipeline.tasks.labelling import projects
 from pipeline.tasks.record.retry import retry
 
 Kind = Annotated[str, Argument(help="ranking, choice or meaning.")]
-Items = Annotated[
-    Path | None, Option(help="Graded groups, or choice questions, as .jsonl; by default of the shipped groups.")
-]
+Items = Annotated[Path | None, Option(help="Graded groups, or choice questions, as .jsonl; by default the shipped.")]
 
 
 def rate(
@@ -69,8 +67,7 @@ def ratings(
     Examples: `undertone groups ratings ranking anna.xlsx ben.xlsx`; `undertone groups ratings choice --tool simulated`
     """
     rows = user_study.read_items(kind, items)
-    studio = projects.find_studio() if tool == "label_studio" else None
-    retry(user_study.collect, kind, rows, answers or (), tool, studio, this_run())
+    retry(user_study.collect, kind, rows, answers or (), tool, projects.find_studio(), this_run())
     with track("measuring") as on_progress:
         numbers = user_study.measure(kind, rows, model, this_run(), on_progress)
     if "simulated_1" in numbers["by"]:
@@ -107,9 +104,7 @@ def agree(
         Path | None,
         Option(help="Orders as .jsonl: rater, group, ranks (1 is the most explicit); by default the table's."),
     ] = None,
-    groups: Annotated[
-        Path | None, Option(help="The graded groups they ranked, as .jsonl; by default shipped test groups.")
-    ] = None,
+    groups: Annotated[Path | None, Option(help="The ranked groups, as .jsonl; by default shipped test groups.")] = None,
     model: Model = None,
     figure: Annotated[Path | None, Option(help="Also draw the matrix of Kendall's tau, as .svg.")] = None,
     as_json: Json = False,
@@ -137,9 +132,7 @@ def agree(
 
 
 def choose(
-    questions: Annotated[
-        Path | None, Option(help="Choice questions as .jsonl; by default made of the shipped groups for tests.")
-    ] = None,
+    questions: Annotated[Path | None, Option(help="Choice questions as .jsonl; by default of shipped groups.")] = None,
     model: Model = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Also write every answer.")] = None,
     as_json: Json = False,

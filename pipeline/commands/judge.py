@@ -3,7 +3,7 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import polars as pl
 from typer import Argument, Exit, Option, echo
@@ -19,15 +19,10 @@ from pipeline.tasks.judging import judge as work
 from pipeline.tasks.judging.modes import Plan
 from pipeline.tasks.record.retry import retry
 
-if TYPE_CHECKING:
-    from pipeline.tasks.judging.judge import Judgement
-
 
 def judge(
     llm: Annotated[str, Option("--llm", help="Who judges: a language model, or a name.", callback=check_name)],
-    file: Annotated[
-        Path | None, Argument(help="Texts, perhaps with a column context; a sample of a day's by default.")
-    ] = None,
+    file: Annotated[Path | None, Argument(help="Texts, perhaps with context; by default a sample of a day's.")] = None,
     text_column: TextColumn = None,
     day: MaybeDay = "",
     days: Annotated[int, Option(min=1, help="Days that end with --day.")] = 1,
@@ -39,16 +34,10 @@ def judge(
     rounds: Annotated[int, Option(min=1, help="Rounds of the comparisons.")] = 10,
     seed: Annotated[int, Option(min=0)] = 42,
     out: TableFile = None,
-    requests: Annotated[
-        Path | None, Option(help="Send nothing; write the open questions of the next round as .jsonl.")
-    ] = None,
-    answers: Annotated[
-        list[Path] | None, Option(help="Take answers from this .jsonl, cassette or `sample`; repeat it.")
-    ] = None,
+    requests: Annotated[Path | None, Option(help="Send nothing; write the next round's questions as .jsonl.")] = None,
+    answers: Annotated[list[Path] | None, Option(help="Answers: this .jsonl, cassette or `sample`; repeat it.")] = None,
     revision: Annotated[str | None, Option(help="Revision of the model, where its server names one.")] = None,
-    params: Annotated[
-        str | None, Option(help="Sampling parameters as JSON; for a scale, log probabilities by default.")
-    ] = None,
+    params: Annotated[str | None, Option(help="Sampling parameters as JSON; log probabilities by default.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Print what the first round would cost.")] = False,
     cache_only: CacheOnly = False,
     max_cost: MaxCost = None,
@@ -118,8 +107,7 @@ def judge(
         raise Exit(1)
 
 
-def _hand_over(judgement: "Judgement", path: Path | None, batches: list[pl.DataFrame], as_json: bool) -> None:
-    """Write the open requests, or show the batches that have them, and print what to do next."""
+def _hand_over(judgement: work.Judgement, path: Path | None, batches: list[pl.DataFrame], as_json: bool) -> None:
     name = f"round {judgement.round} of at most {judgement.round_count}: {len(judgement.open_requests):,} requests"
     if path:
         files.write_table(work.describe_requests(judgement), path)
@@ -129,8 +117,7 @@ def _hand_over(judgement: "Judgement", path: Path | None, batches: list[pl.DataF
         console.report(f"{name} are open; run the same command again to collect their answers")
 
 
-def _report(judgement: "Judgement", judged: int, as_json: bool, *, is_unwritten: bool) -> None:
-    """Print how many texts have a value, the checks of the judge, and why requests have no answer."""
+def _report(judgement: work.Judgement, judged: int, as_json: bool, *, is_unwritten: bool) -> None:
     reasons = dict(pl.Series([miss.reason for miss in judgement.missing], dtype=pl.String).value_counts().iter_rows())
     numbers = {"texts": judgement.rows.height, "judged": judged, "requests": len(judgement.requests)}
     if as_json:

@@ -21,9 +21,7 @@ from pipeline.tasks.record import pages, runs
 from pipeline.tasks.record.retry import retry
 
 Project = Annotated[str, Option("--project", "-p", help="Labelling project.")]
-Tool = Annotated[
-    Literal["files", "label_studio", "simulated"], Option(help="Simulated raters are made up: for trying out.")
-]
+Tool = Annotated[Literal["files", "label_studio", "simulated"], Option(help="Simulated raters are made up, to try it.")]
 RatingTool = Annotated[Literal["files", "label_studio"], Option("--tool", help="Files and sheets, or Label Studio.")]
 Names = list[str] | None
 Raters = Annotated[Names, Option("--rater", help="Also write a sheet (.xlsx) for this rater; repeat it.")]
@@ -33,9 +31,7 @@ Folder = Annotated[Path | None, Option("--out", "-o", help="Folder; below UNDERT
 def export(
     project: Project = "csd",
     day: Annotated[str, Option(help="Select comments of this day first; what is there stays.")] = "",
-    ids: Annotated[
-        Path | None, Option(help="Add the comments whose ids are in this file, such as one of `browse`, by no rule.")
-    ] = None,
+    ids: Annotated[Path | None, Option(help="Add the comments whose ids are in this file, as of `browse`.")] = None,
     out: Folder = None,
     rater: Raters = None,
     lang: Annotated[list[str], Option(help="Languages to select; repeat it.")] = ["zh"],  # noqa: B006
@@ -131,12 +127,8 @@ def collect(project: Project = "csd", tool: Tool = "files", as_json: Json = Fals
 def agreement(
     file: Annotated[Path | None, Argument(help="Labels, long or wide; those of --project by default.")] = None,
     project: Project = "csd",
-    mapping: Annotated[
-        str | None, Option("--map", help="task_id, rater_id, field or value=their column, comma-separated.")
-    ] = None,
-    columns: Annotated[
-        str, Option(help="Columns with labels: a column a rater, or with rater_id a column a field.")
-    ] = "",
+    mapping: Annotated[str | None, Option("--map", help="task_id, rater_id, field or value=column, by commas.")] = None,
+    columns: Annotated[str, Option(help="Columns with labels: one a rater, or with rater_id one a field.")] = "",
     level: Annotated[
         Literal["nominal", "ordinal", "interval"] | None, Option(help="Level of values that are not CSD's.")
     ] = None,
@@ -175,9 +167,7 @@ def _split(names: str) -> tuple[str, ...]:
 def release(
     project: Project = "csd",
     name: Annotated[str | None, Option(help="Name of the release; the project's by default.")] = None,
-    required: Annotated[
-        Names, Option(help="Fields without which a comment is not published; repeat it. subtext.")
-    ] = None,
+    required: Annotated[Names, Option(help="Fields that a published comment needs; repeat it. subtext.")] = None,
     licence: Annotated[str, Option(help="Licence of the annotations, for the data card.")] = "not stated",
     day: Day = "",
     as_json: Json = False,
@@ -208,10 +198,7 @@ def withdraw(
 
 
 def page(project: Project = "csd", day: Day = "") -> None:
-    """Write the page of a project, agreement and figures, and print its path.
-
-    Example: `undertone label page`
-    """
+    """Write the page of a project, agreement and figures, and print its path. Example: `undertone label page`"""
     with console.working("drawing"):
         echo(releases.write_page(project, day))
 

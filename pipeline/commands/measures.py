@@ -11,22 +11,11 @@ from typer import Argument, Exit, Option
 
 from pipeline import left_out
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import (
-    Day,
-    Encoding,
-    Json,
-    MaybeDay,
-    Model,
-    TableFile,
-    Texts,
-    check_source,
-    this_run,
-    today,
-)
+from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.io.rows import read_chunks
 from pipeline.progress import track
-from pipeline.tasks.impscore import in_force, references
+from pipeline.tasks.impscore import in_force, rank, references
 from pipeline.tasks.impscore import selftest as work
 from pipeline.tasks.record.retry import retry
 
@@ -36,27 +25,23 @@ def score_implicitness(
         Path | None,
         Argument(help="Texts: txt (one a line), csv, tsv, jsonl, json, parquet or xlsx; a day's by default."),
     ] = None,
-    day: MaybeDay = "",
-    text_column: Texts = None,
+    day: shared.MaybeDay = "",
+    text_column: shared.Texts = None,
     out: Annotated[
         Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl, parquet, or txt (the scores alone).")
     ] = None,
-    model: Model = None,
-    reference: Annotated[
-        str | None, Option(help="Percentiles among this corpus of `reference build`; by default the sample.")
-    ] = None,
+    model: shared.Model = None,
+    reference: Annotated[str | None, Option(help="Percentiles among this reference; by default the sample.")] = None,
     calibrated: Annotated[
         str | None,
         Option(help="Add what this measure would be, with an interval: judge, judge:NAME, people or grades."),
     ] = None,
-    is_explained: Annotated[
-        bool, Option("--explain", help="Print the words of each text with the change when it lacks the word.")
-    ] = False,
+    is_explained: Annotated[bool, Option("--explain", help="Print each word, with the change without it.")] = False,
     limit: Annotated[
         int | None, Option(min=1, help="Comments to explain at each end of a source, of a day.", show_default="20")
     ] = None,
-    encoding: Encoding = "utf-8-sig",
-    as_json: Json = False,
+    encoding: shared.Encoding = "utf-8-sig",
+    as_json: shared.Json = False,
 ) -> None:
     """Score texts for implicitness, 0 (explicit) to 2: of a file, or a day's comments into the table `scores`.
 
@@ -70,14 +55,14 @@ def score_implicitness(
     `undertone score implicitness lines.txt | sort -t, -k2 -n | tail`;
     `undertone score implicitness lines.txt --explain`; `undertone score implicitness --day 2026-11-19 --explain`
     """
-    check_source(file, day)
+    shared.check_source(file, day)
     if limit and (file or not is_explained):
         raise BadInput("--limit is for --explain of a day")
     if file is None:
         if model or out or text_column or reference or calibrated:
             options = "--model, --out, --text-column, --reference and --calibrated"
             raise BadInput(f"{options} are for a file; a day is scored by the model in force")
-        _score_day(day or today(), is_explained, limit)
+        _score_day(day or shared.today(), is_explained, limit)
         return
     if (is_explained or calibrated) and out and out.suffix.lower() == ".txt":
         raise BadInput(f"{out}: .txt holds the scores alone; write words and intervals as csv, tsv, jsonl or parquet")
@@ -85,7 +70,12 @@ def score_implicitness(
     first_chunks = list(islice(chunks, 1))  # a wrong file or column fails before a model is named
     model = model or in_force.load_model().model_id  # one for the whole file
     corpus = references.load_reference(model, reference)
-    add_intervals = _load_intervals(calibrated, in_force.choose_model(model).model_id) if calibrated else None
+    add_intervals: Callable[[pl.DataFrame, str], pl.DataFrame] | None = None
+    if calibrated:
+        from pipeline.tasks.calibration import calibrate
+
+        maps = calibrate.load_maps(calibrated, in_force.choose_model(model).model_id)
+        add_intervals = partial(calibrate.add_intervals, maps=maps)
     blank_count, column = 0, ""
 
     def score_chunks() -> Iterator[pl.DataFrame]:
@@ -111,12 +101,6 @@ def score_implicitness(
     left_out.record_rows("score", {"no_text": blank_count})
 
 
-def _load_intervals(measure: str, model_id: str) -> Callable[[pl.DataFrame, str], pl.DataFrame]:
-    from pipeline.tasks.calibration import calibrate
-
-    return partial(calibrate.add_intervals, maps=calibrate.load_maps(measure, model_id))
-
-
 def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
     from pipeline.tasks.daily import score
 
@@ -134,7 +118,7 @@ def _check_count(count: int, day: str) -> None:
         raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
 
 
-def project(day: Day = "") -> None:
+def project(day: shared.Day = "") -> None:
     """Place a day's comments on the map of `undertone browse`: those that an encoder finds alike are near each other.
 
     Writes the table `projections`, from embeddings by the encoders of the model in force, by t-SNE. Of more than 16,384
@@ -145,20 +129,18 @@ def project(day: Day = "") -> None:
     from pipeline.tasks.daily import projections
 
     with track("placing") as on_progress:
-        count = retry(projections.run, day, this_run(), on_progress)
+        count = retry(projections.run, day, shared.this_run(), on_progress)
     _check_count(count, day)
     console.report(f"placed {format_quantity(count, 'text')} of {day} on the map of `undertone browse`")
 
 
 def distance(
     pairs: Annotated[Path, Option(help="csv, tsv, jsonl, json, parquet or xlsx with two text columns.")],
-    columns: Annotated[
-        str | None, Option(help="Two columns, comma-separated; implicit,explicit or the first two by default.")
-    ] = None,
-    model: Model = None,
-    out: TableFile = None,
-    encoding: Encoding = "utf-8-sig",
-    as_json: Json = False,
+    columns: Annotated[str | None, Option(help="Two columns; by default implicit,explicit or the first two.")] = None,
+    model: shared.Model = None,
+    out: shared.TableFile = None,
+    encoding: shared.Encoding = "utf-8-sig",
+    as_json: shared.Json = False,
 ) -> None:
     """Measure the pragmatic distance of the two sentences of each row: 0 means the same.
 
@@ -166,7 +148,6 @@ def distance(
 
     Example: `undertone pairs distance --pairs pairs.csv --out distances.csv`
     """
-    from pipeline.tasks.impscore import rank
 
     def measure_chunks() -> Iterator[pl.DataFrame]:
         for chunk in read_chunks(pairs, encoding):
@@ -180,7 +161,6 @@ def distance(
 
 
 def _choose_columns(path: Path, frame: pl.DataFrame, columns: str | None) -> list[str]:
-    """Choose the two text columns of a file."""
     texts = [name for name, kind in frame.schema.items() if kind == pl.String]
     usual = ["implicit", "explicit"]
     names = columns.split(",") if columns else usual if set(usual) <= set(texts) else texts[:2]
@@ -191,14 +171,12 @@ def _choose_columns(path: Path, frame: pl.DataFrame, columns: str | None) -> lis
 
 
 def build_reference(
-    file: Annotated[
-        Path | None, Argument(help="Texts, as for `score implicitness`; our own sample by default.")
-    ] = None,
+    file: Annotated[Path | None, Argument(help="Texts, as for `score implicitness`; our sample by default.")] = None,
     name: Annotated[str, Option(help="What `score implicitness --reference` calls it.")] = "sample",
-    text_column: Texts = None,
-    model: Model = None,
-    encoding: Encoding = "utf-8-sig",
-    as_json: Json = False,
+    text_column: shared.Texts = None,
+    model: shared.Model = None,
+    encoding: shared.Encoding = "utf-8-sig",
+    as_json: shared.Json = False,
 ) -> None:
     """Build a reference: the scores of a corpus of yours, among which `score implicitness` gives percentiles.
 
@@ -220,7 +198,7 @@ def build_reference(
     console.report(f"wrote {path}")
 
 
-def selftest(as_json: Json = False) -> None:
+def selftest(as_json: shared.Json = False) -> None:
     """Compare scores of the shipped models with those that they should give. Exit code 1 if one is outside.
 
     Examples: `undertone selftest`; `undertone selftest --json`

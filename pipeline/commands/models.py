@@ -1,9 +1,10 @@
 """Commands that make, import and measure ImpScore models, and those that list and promote any model."""
 
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 from typer import Argument, Exit, Option, echo
@@ -23,28 +24,18 @@ from pipeline.tasks.record.retry import retry
 
 
 def train_impscore(
-    pairs_file: Annotated[
-        Path | None, Option("--pairs", help="Pairs to train on; the table `pairs` by default.")
-    ] = None,
+    pairs_file: Annotated[Path | None, Option("--pairs", help="Pairs to train on; by default the table's.")] = None,
     out: ModelFolder = None,
-    profile: Annotated[
-        str, Option(help="undertone (learns from graded groups too), paper, or official (the released code's).")
-    ] = "undertone",
-    groups: Annotated[
-        list[Path] | None, Option(help="Graded groups to learn from; the shipped ones by default. Repeat it.")
-    ] = None,
+    profile: Annotated[str, Option(help="undertone (with groups), paper, or official (released code).")] = "undertone",
+    groups: Annotated[list[Path] | None, Option(help="Graded groups to learn from; by default the shipped.")] = None,
     use_sample: Annotated[bool, Option("--sample", help="Add the sample's pairs to the table first.")] = False,
     promote: Promote = False,
     force: Force = False,
     day: MaybeDay = "",
     epochs: Annotated[int | None, Option(min=1, help="The profile's unless given.")] = None,
     seed: Annotated[int | None, Option(help="42, as in the released code, unless given.")] = None,
-    tune: Annotated[
-        str | None, Option(help="What of the encoder is trained: none, adapter or full; the profile's unless given.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None, Option("--set", help="Another number of the recipe, as name=value; repeat it.")
-    ] = None,
+    tune: Annotated[str | None, Option(help="What of the encoder is trained: none, adapter or full.")] = None,
+    set_: Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the recipe; repeat it.")] = None,
     as_json: Json = False,
 ) -> None:
     """Train ImpScore. The same pairs and numbers give the same model.
@@ -65,7 +56,14 @@ def train_impscore(
     else:
         if pairs_file or groups:
             raise BadInput("with --pairs or --groups, give the folder of the model: --out DIR")
-        model_id, numbers = _train_in_tables(day or today(), profile, changes, use_sample=use_sample, promote=promote)
+        warehouse.create()
+        for source in retry(work.replay_cassette, day or today()) if use_sample else ():
+            count = retry(work.build, source, day or today(), train.choose_split(profile), None)
+            console.report(f"{source}: {format_quantity(count, 'pair')}")
+        with track("encoding") as on_progress:
+            fitting = {"profile": profile, "changes": changes, "on_progress": on_progress}
+            model_id, numbers = train_registered(train.train, day, promote=promote, **fitting)
+        numbers = numbers.drop("kind", "day", "model_id").sort("metric", "subset", "split", "epoch")
     ref = str(out) if out else model_id
     updates = {name: head["recipe"]["updates"] for name, head in in_force.load_model(ref).config["heads"].items()}
     final, history = numbers.filter(pl.col("epoch") == 0).drop("epoch"), models.tabulate_epochs(numbers)
@@ -96,10 +94,13 @@ def end_training(*model_ids: str) -> None:
         raise Exit(1)
 
 
-def read_evaluations(model_id: str, day: str) -> pl.DataFrame:
-    """Read the evaluations of a model of a day."""
-    condition = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))
-    return warehouse.scan("evaluations", condition).collect()
+def train_registered(train: Callable[..., str], day: str, *args: Any, **options: Any) -> tuple[str, pl.DataFrame]:
+    """Train on the tables into the registry, by a function of `tasks`; return the model's id and its evaluations."""
+    warehouse.create()
+    day = day or today()
+    model_id = retry(train, day, *args, run_id=this_run(), **options)
+    is_of_model = (pl.col("model_id") == model_id) & (pl.col("day") == parse_day(day))
+    return model_id, warehouse.scan("evaluations", is_of_model).collect()
 
 
 def list_(as_json: Json = False) -> None:
@@ -109,10 +110,8 @@ def list_(as_json: Json = False) -> None:
     """
     rows = models.list_models()
     if not as_json:
-        marks = {
-            name: pl.when(name).then(pl.lit("yes")).otherwise(pl.lit("")) for name in ("is_promoted", "is_in_force")
-        }
-        rows = rows.with_columns(pl.col("model_id").str.slice(0, 12), **marks)
+        marks = pl.col("is_promoted", "is_in_force").replace_strict({True: "yes", False: ""}, return_dtype=pl.String)
+        rows = rows.with_columns(pl.col("model_id").str.slice(0, 12), marks)
         rows = rows.rename({"is_promoted": "promoted", "is_in_force": "in force"})
     console.show(rows, as_json)
     if not rows.height:
@@ -133,11 +132,8 @@ def show_model(
         echo(json.dumps({**row, "evaluations": evaluations.to_dicts()}, ensure_ascii=False, default=str))
         return
     promotion = row.pop("promotion")
-    facts = {
-        **row,
-        "config": json.dumps(row["config"], ensure_ascii=False),
-        "why": promotion.get("reason", "not recorded"),
-    }
+    config = json.dumps(row["config"], ensure_ascii=False)
+    facts = {**row, "config": config, "why": promotion.get("reason", "not recorded")}
     console.table(pl.DataFrame({"field": list(facts), "value": list(map(str, facts.values()))}), wide=("value",))
     if comparisons := promotion.get("comparisons"):
         console.table(pl.DataFrame(comparisons, SCHEMA), "\nComparison on held-out rows")
@@ -185,25 +181,8 @@ def changes_of(settings: list[str]) -> dict[str, object]:
     return changes
 
 
-def _train_in_tables(
-    day: str, profile: str, changes: dict[str, object], *, use_sample: bool, promote: bool
-) -> tuple[str, pl.DataFrame]:
-    warehouse.create()
-    if use_sample:
-        for source in retry(work.replay_cassette, day):
-            count = retry(work.build, source, day, train.choose_split(profile), None)
-            console.report(f"{source}: {format_quantity(count, 'pair')}")
-    with track("encoding") as on_progress:
-        fit = partial(train.train, day, profile=profile, changes=changes, promote=promote, on_progress=on_progress)
-        model_id = retry(fit)
-    numbers = read_evaluations(model_id, day).drop("kind", "day", "model_id")
-    return model_id, numbers.sort("metric", "subset", "split", "epoch")
-
-
 def evaluate_impscore(
-    pairs_file: Annotated[
-        Path | None, Option("--pairs", help="Pairs to measure on; the table `pairs` by default.")
-    ] = None,
+    pairs_file: Annotated[Path | None, Option("--pairs", help="Pairs to measure on; by default the table's.")] = None,
     model: Model = None,
     as_json: Json = False,
 ) -> None:

@@ -12,17 +12,17 @@ from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Json, check_name
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.examples import splits
+from pipeline.examples.impscore import groups as graded
 from pipeline.examples.impscore import pairs as pair_rows
 from pipeline.examples.impscore import quality
 from pipeline.examples.sources import SOURCES
+from pipeline.metrics.impscore import artefacts
 from pipeline.progress import track
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs as work
 from pipeline.tasks.record.retry import retry
 
-Pairs = Annotated[
-    Path | None, Option("--pairs", help="A file with columns implicit and explicit; the table by default.")
-]
+Pairs = Annotated[Path | None, Option("--pairs", help="A file with columns implicit, explicit; the table by default.")]
 Sources = Annotated[list[str] | None, Option("--source", help="One source; repeat it. All by default.")]
 
 
@@ -60,10 +60,7 @@ def replay(
     cassette: Annotated[Path | None, Argument(help="A .jsonl cassette of answers; the sample's by default.")] = None,
     day: Day = "",
 ) -> None:
-    """Add answers of language models kept in a file to the table `completions`.
-
-    Example: `undertone pairs replay`
-    """
+    """Add answers of language models kept in a file to the table `completions`. Example: `undertone pairs replay`"""
     warehouse.create()
     sources = retry(work.replay_cassette, day, str(cassette) if cassette else None)
     console.report(f"answers about {', '.join(sources)}")
@@ -80,9 +77,7 @@ def ask(
     max_cost: MaxCost = None,
     concurrency: Annotated[int, Option(min=1, help="Requests in flight at most.")] = 16,
     batch: Annotated[bool, Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
-    prompts: Annotated[
-        Path | None, Option(help="Folder with the wording for each source, such as toxigen.md; ours by default.")
-    ] = None,
+    prompts: Annotated[Path | None, Option(help="Folder with the wording for a source, as toxigen.md.")] = None,
     as_json: Json = False,
 ) -> None:
     """Ask a language model for the explicit forms that data sets lack. An answer is paid for once.
@@ -178,8 +173,6 @@ def audit(
 
     Examples: `undertone pairs audit`; `undertone pairs audit --pairs mine.csv --figure audit.svg`
     """
-    from pipeline.examples.impscore import groups as graded
-    from pipeline.metrics.impscore import artefacts
     from pipeline.report.impscore import model_figures
 
     if groups and (pairs or figure):

@@ -7,7 +7,7 @@ from typer import Argument, Option
 
 from pipeline import warehouse
 from pipeline.commands.commenting import Changes
-from pipeline.commands.models import changes_of, end_training, read_evaluations
+from pipeline.commands.models import changes_of, end_training, train_registered
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, format_quantity
@@ -35,25 +35,16 @@ def train(
     Examples: `undertone train quality`; `undertone train quality --data graded.csv -o scorer/`;
     `undertone train quality --target upvotes --data liked.jsonl -o scorer/`
     """
-    numbers = changes_of(changes or [])
+    recipe: dict[str, Any] = {"profile": profile, "changes": changes_of(changes or [])}
     shared.check_promote(out, promote)
     if (data is None) != (out is None):
         raise BadInput("--data, a file of comments, and --out, the folder of the model, go together")
     with console.working("training"):
         if data and out:
-            rows = scorer.read(data, target)
-            evaluations = scorer.train_file(rows, target, out, profile=profile, changes=numbers, force=force)
-            model = str(out)
+            rows, model = scorer.read(data, target), str(out)
+            evaluations = scorer.train_file(rows, target, out, force=force, **recipe)
         else:
-            warehouse.create()
-            options: dict[str, Any] = {
-                "profile": profile,
-                "changes": numbers,
-                "promote": promote,
-                "run_id": shared.this_run(),
-            }
-            model = retry(scorer.train, day, target, **options)
-            evaluations = read_evaluations(model, day)
+            model, evaluations = train_registered(scorer.train, day, target, promote=promote, **recipe)
     console.print_result(scorer.summarize(evaluations), {"model": model}, as_json)
     if not evaluations.height:
         console.report("not measured: there are too few articles for a test part")

@@ -29,10 +29,7 @@ def ablation(
     epochs: Epochs = None,
     as_json: Json = False,
 ) -> None:
-    """Train the twelve designs of table 2 on the table `pairs`.
-
-    Example: `undertone study ablation`
-    """
+    """Train the twelve designs of table 2 on the table `pairs`. Example: `undertone study ablation`"""
     _train_grid("ablation", day, runs, epochs, as_json)
 
 
@@ -124,10 +121,7 @@ def detection(
 
 
 def page(day: Day = "", model: Model = None) -> None:
-    """Write the page of a day's studies and print its path.
-
-    Example: `undertone study page`
-    """
+    """Write the page of a day's studies and print its path. Example: `undertone study page`"""
     from pipeline.tasks.studies import page as study_page
 
     with console.working("drawing"):

@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
-from pipeline.commands.models import changes_of, end_training, read_evaluations
+from pipeline.commands.models import changes_of, end_training, train_registered
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, format_quantity
@@ -32,9 +32,7 @@ def train(
     data_format: DataFormat = "own",
     by_topic: ByTopic = False,
     release: Annotated[str | None, Option(help="A release of annotated_comments; all by default.")] = None,
-    vectors: Annotated[
-        Path | None, Option(help="Word vectors in GloVe's format, with --data; else they are trained.")
-    ] = None,
+    vectors: Annotated[Path | None, Option(help="Word vectors in GloVe's format, with --data; else trained.")] = None,
     profile: Annotated[str, Option(help="undertone or paper.")] = "undertone",
     changes: Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
     promote: shared.Promote = False,
@@ -48,7 +46,7 @@ def train(
     `undertone train subtext --data tosarcasm/ --data-format tosarcasm --by-topic -o m/`;
     `undertone train subtext --data labelled.csv -o m/ --set units=pieces` (vectors of the encoder, such as a BERT)
     """
-    recipe_changes = changes_of(changes or [])
+    recipe: dict[str, Any] = {"profile": profile, "changes": changes_of(changes or [])}
     if data is None and (out or vectors or by_topic):
         raise BadInput("--out, --vectors and --by-topic are about a file; give it by --data")
     shared.check_promote(out, promote)
@@ -57,15 +55,9 @@ def train(
     with console.working("training"):
         if data and out:
             rows = recogniser.read(data, data_format, by_topic=by_topic)
-            evaluations = recogniser.train_file(
-                rows, out, profile=profile, changes=recipe_changes, path=vectors, force=force
-            )
-            model = str(out)
+            model, evaluations = str(out), recogniser.train_file(rows, out, path=vectors, force=force, **recipe)
         else:
-            warehouse.create()
-            options: dict[str, Any] = {"changes": recipe_changes, "promote": promote, "run_id": shared.this_run()}
-            model = retry(recogniser.train, day or shared.today(), release, profile=profile, **options)
-            evaluations = read_evaluations(model, day or shared.today())
+            model, evaluations = train_registered(recogniser.train, day, release, promote=promote, **recipe)
     console.print_result(recogniser.summarize(evaluations), {"model": model}, as_json)
     if not data:
         end_training(model)
@@ -158,7 +150,6 @@ def recover(
 def _recover(
     rows: pl.DataFrame, llm: str | None, model: str | None, max_cost: float | None, cache_only: bool
 ) -> tuple[pl.DataFrame, Summary]:
-    """Return the comments with their meanings, and the summary of the requests."""
     if (llm is None) == (model is None):
         raise BadInput("give either --llm, a language model to ask, or --model, a fitted model")
     if model:
@@ -171,12 +162,8 @@ def _recover(
 
 
 def evaluate_recovery(
-    references: Annotated[
-        Path | None, Option(help="Comments with their meanings: csv, tsv, jsonl, or CN-SarcasmBench.json.")
-    ] = None,
-    choices: Annotated[
-        Path | None, Option(help="Comments with readings to choose from: jsonl, or CN-SarcasmBench.json.")
-    ] = None,
+    references: Annotated[Path | None, Option(help="Comments with meanings; or CN-SarcasmBench.json.")] = None,
+    choices: Annotated[Path | None, Option(help="Comments with readings: jsonl, or CN-SarcasmBench.json.")] = None,
     llm: Llm = None,
     model: RecoveryFolder = None,
     limit: Annotated[int | None, Option(min=1, help="Comments at most.")] = None,
@@ -218,9 +205,7 @@ def evaluate_recovery(
 def train_recovery(
     references: Annotated[Path, Argument(help="Comments with their meanings: csv, tsv, jsonl.")],
     out: Annotated[Path, Option("--out", "-o", help="New folder of the model.")],
-    start: Annotated[
-        str | None, Option("--from", help="Model to begin with: a folder, or a hub name with @revision.")
-    ] = None,
+    start: Annotated[str | None, Option("--from", help="Model to begin with: folder or hub name@revision.")] = None,
     epochs: Annotated[int | None, Option(min=1)] = None,
     learning_rate: Annotated[float | None, Option(min=0)] = None,
     seed: Annotated[int | None, Option(min=0)] = None,

@@ -1,4 +1,8 @@
-"""Figures as inline SVG, the same rows the same bytes: what all of them share, and those of the day's report."""
+"""Figures as inline SVG, the same rows the same bytes: what all of them share, and those of the day's report.
+
+Frames have the columns that a page's `PARTS` names, and at least one row; what is null is left out. Nothing is shown by
+colour alone: there are markers, hatches and numbers.
+"""
 
 import io
 import re

@@ -1,6 +1,7 @@
 """Sections of pages (a sentence, a figure and a table), numbers as text, and the page around them.
 
-Names are hostile data: all text but our own markup is escaped, and its invisible characters are shown.
+A page leaves parts without rows out, and says which. Names, texts and comments are hostile data: all text but our own
+markup is escaped, and its invisible characters are shown. The paper's numbers stand beside ours; they are of its data.
 """
 
 from collections.abc import Callable, Mapping, Sequence

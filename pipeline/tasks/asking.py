@@ -59,10 +59,8 @@ def find_endpoint(base_url: str | None = None, key: str | None = None) -> Endpoi
 def list_sources(sources: Sequence[str] = (), prompts: str | Path | None = None) -> list[str]:
     """List the sources, among the given or all, that have sentences with a prompt.
 
-    A source with an alternative to its labels (LUDWIG) is listed only if it is among the given.
-
-    Raises:
-        BadInput: a given source has nothing to ask about, or the folder `prompts` lacks the prompt of a source.
+    A source with an alternative to its labels (LUDWIG) is listed only if it is among the given. BadInput if a given
+    source has nothing to ask about, or the folder `prompts` lacks the prompt of a source.
     """
     rows = pairs.scan_questions().select("source", "prompt", "is_alternative").unique().sort("source").collect()
     names = ", ".join(rows["source"].unique().sort())
@@ -93,10 +91,8 @@ def build_request(name: str, text: str, options: Options, source: str | None = N
 
 def estimate(sources: Sequence[str], options: Options, limit: int | None = None, *, batch: bool = False) -> Estimate:
     """Estimate the cost of the requests for explicit forms; send nothing."""
-    requests = [
-        request for source in list_sources(sources) for request in _build_requests(source, options, limit).values()
-    ]
-    return estimate_requests(requests, options, batch=batch)
+    by_source = (_build_requests(source, options, limit) for source in list_sources(sources))
+    return estimate_requests([request for part in by_source for request in part.values()], options, batch=batch)
 
 
 def estimate_requests(requests: Sequence[Request], options: Options, *, batch: bool = False) -> Estimate:
@@ -110,11 +106,8 @@ def ask(source: str, options: Options, limit: int | None = None, day: str | None
     """Ask for the missing explicit forms of a source, and write the answers to `completions`.
 
     A request whose answer has no sentence, or was truncated, is sent once more. Answers in the ledger are reused.
-    With a `day` the step is recorded in `runs`. Returns counts, costs, and the reasons of missing answers.
-
-    Raises:
-        Retry: some requests failed for now; the answers of the others are written.
-        Refused: the service refused, or no request has an answer.
+    With a `day` the step is recorded in `runs`. Returns counts, costs, and the reasons of missing answers. Retry if
+    some requests failed for now: the other answers are written. Refused if none has an answer.
     """
     started = runs.start()
     requests = _build_requests(source, options, limit)
@@ -239,10 +232,7 @@ def collect_answers(
 ) -> list[Answer | None]:
     """Send requests, write the answers to `completions` under a source, and return them in the requests' order.
 
-    With a `day` the step is recorded in `runs`.
-
-    Raises:
-        Retry: some requests failed for now; the answers of the others are written.
+    With a `day` the step is recorded in `runs`. Retry if some requests failed for now: the other answers are written.
     """
     started = runs.start()
     outcome = send(source, requests, options)
@@ -286,23 +276,20 @@ def ask_verdicts(
 ) -> list[problematic.Answer | None]:
     """Ask a model whether each text is problematic: yes, no, other; None for a text without an answer.
 
-    A model `moderation:NAME` is NAME at the provider's moderation endpoint, whose flag counts as yes (IMP-42).
-
-    Raises:
-        Retry: some requests failed for now; the answers of the others are written.
+    A model `moderation:NAME` is NAME at the provider's moderation endpoint, whose flag counts as yes (IMP-42). Retry as
+    `collect_answers`.
     """
     langs = pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(detect_language()).to_series()
-    requests = [_build_verdict_request(text, lang, options) for text, lang in zip(texts, langs, strict=True)]
-    answers = collect_answers(source, requests, options, day)
-    return [problematic.parse(answer.response) if answer else None for answer in answers]
-
-
-def _build_verdict_request(text: str, lang: str, options: Options) -> Request:
     kind, _, model = options.model.partition(":")
     if kind == MODERATION and model:
-        messages = [{"role": "user", "content": text}]
-        return Request(model, messages, MODERATION, "1", dict(options.params), revision=options.revision)
-    return build_request(f"problematic_{'zh' if lang == 'zh' else 'en'}", text, options)
+        common: Any = {"params": dict(options.params), "revision": options.revision}
+        messages = [[{"role": "user", "content": text}] for text in texts]
+        requests = [Request(model, message, MODERATION, "1", **common) for message in messages]
+    else:
+        names = [f"problematic_{'zh' if lang == 'zh' else 'en'}" for lang in langs]
+        requests = [build_request(name, text, options) for name, text in zip(names, texts, strict=True)]
+    answers = collect_answers(source, requests, options, day)
+    return [problematic.parse(answer.response) if answer else None for answer in answers]
 
 
 def ask_groups(intents: Sequence[str], lang: str, options: Options) -> pl.DataFrame:

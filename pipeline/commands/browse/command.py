@@ -23,7 +23,6 @@ Where = Annotated[str, Option(help="A view: JSON, or the address of one in `brow
 
 
 def _open_corpus() -> Corpus:
-    """Open the corpus of the tables as they are now."""
     with console.working("preparing the comments"):
         return Corpus(warehouse.make_corpus())
 

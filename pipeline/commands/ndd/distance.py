@@ -16,7 +16,7 @@ from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.metrics.ndd import distance as metric
-from pipeline.progress import track
+from pipeline.progress import OnProgress, track
 from pipeline.score.compress.search import Search
 from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.ndd import context_shift, distance, masked_lm, systems
@@ -31,16 +31,12 @@ Masked = Annotated[
 ]
 Lang = Annotated[str | None, Option(help="en or zh; by default what the script suggests.")]
 Kind = Annotated[str, Option("--divergence", help="hellinger, kl (the paper's for compressions) or kl_reversed.")]
-Weighting = Annotated[
-    str, Option("--weights", help="What near and far words count: balanced, exponential, printed or released.")
-]
+Weighting = Annotated[str, Option("--weights", help="Of near and far words: balanced, exponential, printed, released.")]
 PairWeights = Annotated[
     str, Option("--weights", help="mean, sum, or distance (μ^distance to what differs, or to the context).")
 ]
 SpanRange = Annotated[Literal["paper", "released"], Option(help="released: none of L_max words or with the last word.")]
-Syntax = Annotated[
-    Path | None, Option(help="CoNLL-U file with trees of the sentences; only whole subtrees are dropped then.")
-]
+Syntax = Annotated[Path | None, Option(help="CoNLL-U file with trees: then only whole subtrees are dropped.")]
 
 
 def ndd(
@@ -50,9 +46,7 @@ def ndd(
     lang: Lang = None,
     divergence: Kind = "hellinger",
     weights: PairWeights = "mean",
-    explain: Annotated[
-        bool, Option("--explain", help="Each word that both have, with its divergence and weight.")
-    ] = False,
+    explain: Annotated[bool, Option("--explain", help="Each word of both, with its divergence and weight.")] = False,
     as_json: shared.Json = False,
 ) -> None:
     """Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.
@@ -112,18 +106,14 @@ def compress(
         float | None,
         Option(help="Share of the words to keep, such as 0.44; without, what costs at most --threshold goes."),
     ] = None,
-    threshold: Annotated[
-        float, Option(help="What a span may cost, N_max; the paper's number is for a real model.")
-    ] = 1.0,
+    threshold: Annotated[float, Option(help="What a span may cost, N_max; the paper's is for a real model.")] = 1.0,
     max_span: Annotated[int | None, Option(min=1, help="Words of a span at most, L_max; 5, with --syntax 9.")] = None,
     max_rounds: Annotated[int, Option(min=1, help="Rounds at most, without a ratio.")] = 5,
     nu: Annotated[float, Option(help="Below 1 later words are dropped more easily.")] = 1.0,
     divergence: Kind = "kl",
     weights: Weighting = "balanced",
     spans: SpanRange = "paper",
-    system: Annotated[
-        str | None, Option(help="ndd, fast_ndd, ppl_deleter, cosine or bertscore; with _sc only whole subtrees go.")
-    ] = None,
+    system: Annotated[str | None, Option(help="ndd, fast_ndd, ppl_deleter, cosine, bertscore; _sc: subtrees.")] = None,
     syntax: Syntax = None,
     rounds: Annotated[bool, Option("--rounds", help="Show the text after each round, and what it dropped.")] = False,
     text_column: shared.Texts = None,
@@ -151,7 +141,7 @@ def compress(
     compress_rows = partial(systems.compress_texts, method=method, ref=model, syntax=syntax)
     if _is_path(what, Path.is_file):
         has_lists = as_json or (out is not None and out.suffix in {".jsonl", ".parquet"})
-        chunks = _compress_file(Path(what), text_column, encoding, compress_rows)
+        chunks = _convert_file(Path(what), text_column, encoding, "compressing", compress_rows)
         if not rounds:
             chunks = (chunk.drop("after", "dropped") for chunk in chunks)
         elif not has_lists:
@@ -185,20 +175,19 @@ def _is_path(what: str, is_kind: Callable[[Path], bool]) -> bool:
         return False
 
 
-def _compress_file(
-    path: Path, column: str | None, encoding: str, compress_rows: Callable[..., pl.DataFrame]
+def _convert_file(
+    path: Path, column: str | None, encoding: str, name: str, convert: Callable[..., pl.DataFrame]
 ) -> Iterator[pl.DataFrame]:
-    for frame, name in files.texts(path, column, encoding):
-        with track(f"compressing {path.name}", frame.height) as on_progress:
-            chunk = compress_rows(frame, name, on_progress=on_progress)
+    """Convert the chunks of a file, each with the name of its texts; `name` is what the progress is called."""
+    for frame, text_column in files.texts(path, column, encoding):
+        with track(f"{name} {path.name}", frame.height) as on_progress:
+            chunk = convert(frame, text_column, on_progress=on_progress)
         warn_of_counts(*chunk["signature"])
         yield chunk
 
 
 def score_context_shift(
-    file: Annotated[
-        Path | None, Argument(help="Comments with the columns text and context; a day's by default.")
-    ] = None,
+    file: Annotated[Path | None, Argument(help="Comments with columns text and context; a day's by default.")] = None,
     day: shared.MaybeDay = "",
     text_column: shared.Texts = None,
     context_column: Annotated[str, Option(help="Column with the contexts.")] = "context",
@@ -227,23 +216,18 @@ def score_context_shift(
             raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
         console.report(f"{format_quantity(rows, 'score')} for {day}")
         return
-    add_shift = partial(context_shift.add_context_shift, ref=model, **options)  # type: ignore[arg-type]
-    files.write_frames(_score_file(file, text_column, context_column, encoding, add_shift), out, as_json=as_json)
 
-
-def _score_file(
-    file: Path, text_column: str | None, context_column: str, encoding: str, add_shift: Callable[..., pl.DataFrame]
-) -> Iterator[pl.DataFrame]:
-    for frame, name in files.texts(file, text_column, encoding):
+    def add_shift(frame: pl.DataFrame, name: str, on_progress: OnProgress) -> pl.DataFrame:
         if context_column not in frame.columns:
             names = ", ".join(frame.columns)
             raise BadInput(f"{file}: no column {context_column!r}; there are {names}; name it with --context-column")
-        other_columns = drop_earlier_scores(frame, "context_shift", ("context_shift", "signature"))
-        with track(f"scoring {file.name}", frame.height) as on_progress:
-            texts = frame.select(text=name, context=context_column)
-            scores = add_shift(texts, on_progress=on_progress).select("context_shift", "signature")
-        warn_of_counts(*scores["signature"])
-        yield other_columns.hstack(scores)
+        columns = ("context_shift", "signature")
+        other_columns = drop_earlier_scores(frame, "context_shift", columns)
+        texts = frame.select(text=name, context=context_column)
+        scores = context_shift.add_context_shift(texts, model, on_progress=on_progress, **options)  # type: ignore[arg-type]
+        return other_columns.hstack(scores.select(columns))
+
+    files.write_frames(_convert_file(file, text_column, encoding, "scoring", add_shift), out, as_json=as_json)
 
 
 def train_count_lm(

@@ -23,9 +23,7 @@ Source = Annotated[str, Option(help="Name that the compressions are filed under.
 
 
 def compress_data(
-    data: Annotated[
-        Path | None, Option("--data", help="Sentences with compressions by people; the sample's by default.")
-    ] = None,
+    data: Annotated[Path | None, Option("--data", help="Sentences with people's compressions; or our sample.")] = None,
     data_format: Annotated[str, Option(help="Format of --data: own, google, broadcast or colloquial.")] = "own",
     source: Annotated[str, Option(help="Name to file the compressions under.")] = "sample",
     split: Annotated[str | None, Option(help="Part of the data, such as test.")] = None,
@@ -106,10 +104,7 @@ def measure_distance(
 
 
 def page(day: Day = "") -> None:
-    """Write the page of compressions and tests, and print its path.
-
-    Example: `undertone ndd page`
-    """
+    """Write the page of compressions and tests, and print its path. Example: `undertone ndd page`"""
     from pipeline.tasks.ndd import page as ndd_page
 
     with console.working("writing the page"):
@@ -119,9 +114,7 @@ def page(day: Day = "") -> None:
 def evaluate(
     data: Annotated[Path, Option("--data", help="Sentences with compressions by people.")],
     data_format: Annotated[str, Option(help="Format of --data: own, google, broadcast or colloquial.")] = "own",
-    predictions: Annotated[
-        Path | None, Option(help="Compressions of the same sentences, in our own format; else baselines alone.")
-    ] = None,
+    predictions: Annotated[Path | None, Option(help="Compressions of these sentences, in our own format.")] = None,
     split: Annotated[str | None, Option(help="Part of the data, such as test; all by default.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -144,9 +137,7 @@ def evaluate(
 def rate(
     source: Source = "sample",
     rater: Raters = None,
-    system: Annotated[
-        list[str] | None, Option("--system", help="A system, or gold; repeat it; all there are by default.")
-    ] = None,
+    system: Annotated[list[str] | None, Option("--system", help="System, or gold; repeat it. All by default.")] = None,
     limit: Annotated[int, Option(min=1, help="Sentences at most, compressed by all these systems.")] = 100,
     out: Folder = None,
     lang: Annotated[Literal["zh", "en"], Option(help="Language of guidelines and sheets.")] = "zh",
@@ -171,9 +162,7 @@ def rate(
 def ratings(
     paths: Annotated[list[Path] | None, Argument(help="Filled sheets, or long tables.")] = None,
     source: Source = "sample",
-    tool: Annotated[
-        Literal["files", "simulated"], Option(help="Simulated raters are made up: for trying out.")
-    ] = "files",
+    tool: Annotated[Literal["files", "simulated"], Option(help="Simulated raters are made up, to try it.")] = "files",
     day: Day = "",
     as_json: Json = False,
 ) -> None:

@@ -32,7 +32,7 @@ NEXT = (parse_day(sample.DAY) + timedelta(days=1)).isoformat()  # the sample onc
 
 
 def up() -> stack.State:
-    """Start Airflow with tables, pools and DAGs ready; print the address, and the password or where it is."""
+    """Start Airflow on this machine, on loopback only. Example: `undertone up`"""
     warehouse.create()
     secret, is_new = stack.password()
     with working("starting Airflow"):
@@ -49,7 +49,8 @@ def up() -> stack.State:
 
 
 def demo() -> None:
-    """Run the sample through the pipeline and show the results. Run again, it changes no row."""
+    """Run the shipped sample through the whole pipeline on Airflow, and show the results. Example: `undertone demo`"""
+    console.report(f"the sample of {len(sample.list_sites())} sites, filed under {sample.DAY}")
     timer = time.monotonic()
     running = up()
     console.report(f"{time.monotonic() - timer:5.0f} s  Airflow is up")

@@ -6,27 +6,18 @@ from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
+from typer import Exit
 
 from pipeline import private, settings, warehouse
 from pipeline.commands.operate import stack
-from pipeline.commands.terminal import failures
+from pipeline.commands.terminal import console, failures
+from pipeline.commands.terminal.options import Json
 from pipeline.errors import Missing, UndertoneError
 from pipeline.explanations import explain
 
-
-class Finding(NamedTuple):
-    """One thing that was examined. A needed thing that is absent makes the doctor exit with 1."""
-
-    thing: str
-    is_found: bool
-    detail: str
-    remedy: str
-    needed: bool
-
-
+FIELDS = ("thing", "is_found", "detail", "remedy", "needed")  # of what was examined
 Result = tuple[bool, str, str]  # whether the thing is there, a detail, a remedy
 
 _TRAIN = "pip install 'undertone-text[train]'"
@@ -40,7 +31,23 @@ _PACKAGES = {
 _NEEDED = {"Python", "sentence encoder", "tables", "selftest", *_PACKAGES} - {"rjieba", "celery"}
 
 
-def examine() -> list[Finding]:
+def doctor(as_json: Json = False) -> None:
+    """Check what is installed, and print what to do about each missing part. Exit code 1 if a needed part is missing.
+
+    Example: `undertone doctor`
+    """
+    findings = examine()
+    if as_json:
+        console.show(findings, as_json)
+    for thing, is_found, detail, remedy, is_needed in () if as_json else findings.iter_rows():
+        mark = "ok     " if is_found else "MISSING" if is_needed else "absent "
+        console.out.print(f"{mark}  {thing}: {detail}", markup=False, soft_wrap=True)
+        if not is_found and remedy:
+            console.out.print(f"           -> {remedy}", markup=False, soft_wrap=True)
+    raise Exit(int(findings.filter("needed", ~pl.col("is_found")).height > 0))
+
+
+def examine() -> pl.DataFrame:
     """Examine all parts, in the order a person would mend them; one that is broken is a finding and stops no other."""
     parts: dict[str, Callable[[], Result]] = {
         "Python": _examine_python,
@@ -58,7 +65,8 @@ def examine() -> list[Finding]:
         "language model": _examine_language_model,
         "Airflow": _examine_airflow,
     }
-    return [Finding(name, *_run(part), name in _NEEDED) for name, part in parts.items()]
+    findings = [(name, *_run(part), name in _NEEDED) for name, part in parts.items()]
+    return pl.DataFrame(findings, FIELDS, orient="row")
 
 
 def _run(part: Callable[[], Result]) -> Result:

@@ -25,23 +25,15 @@ def forget(
         Option(help="Pseudonym (32 hexadecimal digits), or with --source an id as the site has it. Repeat it."),
     ] = None,
     comment_id: Annotated[list[str] | None, Option(help="A comment, of --source or of any. Repeat it.")] = None,
-    thread_id: Annotated[
-        list[str] | None, Option(help="An article, with its text; others' comments on it stay. Repeat it.")
-    ] = None,
-    file: Annotated[
-        Path | None, Option(help="csv, tsv, jsonl, xlsx or parquet with user_id, comment_id or thread_id, and source.")
-    ] = None,
+    thread_id: Annotated[list[str] | None, Option(help="An article; others' comments on it stay. Repeat it.")] = None,
+    file: Annotated[Path | None, Option(help="A table with user_id, comment_id or thread_id, and source.")] = None,
     origin: Annotated[str | None, Option(help="All rows from an imported file of this name.")] = None,
     source: Annotated[str | None, Option(help="Source of what is named.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only count what would go.")] = False,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     verify: Annotated[bool, Option(help="Search everything for what is left, before and after.")] = True,
-    retrain: Annotated[
-        bool, Option("--retrain", help="Train again what was in force and had to go; without: the commands.")
-    ] = False,
-    grace_hours: Annotated[
-        float, Option(help="Hours a file that no table refers to stays; 0 only while nothing else runs.", min=0)
-    ] = 24,
+    retrain: Annotated[bool, Option("--retrain", help="Train again what was in force and had to go.")] = False,
+    grace_hours: Annotated[float, Option(help="Hours an unreferenced file stays; 0 if nothing else runs.", min=0)] = 24,
     as_json: Annotated[bool, Option("--json", help="One JSON object.")] = False,
 ) -> None:
     """Erase everything that comes from some comments, and write a receipt. Models that hold their words are erased too.
@@ -96,7 +88,6 @@ def forget(
 
 
 def _print_model(model: Mapping[str, Any]) -> None:
-    """Print what became of a model, which model replaces it, and how it is trained again."""
     name = f"{model['kind']} {model['model_id'][:20]}"
     share = f"{model['erased_ratio']:.2%} of its texts" if model["training_count"] else "its texts were not recorded"
     if model["action"] == "absent":

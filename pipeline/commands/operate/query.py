@@ -37,9 +37,7 @@ def query(
     out: Annotated[Path | None, Option("--out", "-o", help="File to write: csv, tsv, jsonl or parquet.")] = None,
     timeout: Annotated[float, Option(min=0, help="Seconds after which the query is stopped; 0: never.")] = 300,
     memory: Annotated[float, Option(min=0.1, help="Gigabytes that the query may take.")] = 3,
-    unsafe: Annotated[
-        bool, Option("--unsafe", help="All that DuckDB can do: files, network, settings. Not inside a task.")
-    ] = False,
+    unsafe: Annotated[bool, Option("--unsafe", help="All of DuckDB: files, network, settings. Not in a task.")] = False,
 ) -> None:
     """Query the tables with SQL. A query changes nothing: it reads tables and views alone.
 

@@ -1,4 +1,4 @@
-"""Commands that run Undertone here: health, heal, backfill, Airflow up and down, demo, doctor."""
+"""Commands that run Undertone here: health, heal, backfill, and Airflow down."""
 
 from typing import Annotated
 
@@ -53,9 +53,7 @@ def heal(dry_run: Annotated[bool, Option("--dry-run", help="Only list the days."
 def backfill(
     first: Annotated[str, Option("--from", help="First UTC day, YYYY-MM-DD.")],
     last: Annotated[str, Option("--to", help="Last UTC day, included.")],
-    step: Annotated[
-        list[str] | None, Option(help="collect, tokenize, score, ndd, commenting, recam or report; repeat it.")
-    ] = None,
+    step: Annotated[list[str] | None, Option(help="collect, tokenize, score, ndd, commenting, recam, report.")] = None,
     source: Annotated[str, Option(help="all, or one source to collect.")] = "all",
     backwards: Annotated[bool, Option("--backwards", help="The last day first.")] = False,
 ) -> None:
@@ -84,21 +82,8 @@ def backfill(
         raise Exit(max(error.exit_code for error in failures.values()))
 
 
-def up() -> None:
-    """Start Airflow on this machine, on loopback only.
-
-    Example: `undertone up`
-    """
-    from pipeline.commands.operate import demo as work
-
-    work.up()
-
-
 def down() -> None:
-    """Stop the Airflow that `up` or `demo` started. No process of it stays.
-
-    Example: `undertone down`
-    """
+    """Stop the Airflow that `up` or `demo` started. No process of it stays. Example: `undertone down`"""
     from pipeline.commands.operate import stack
 
     if stack.state() is None:
@@ -106,35 +91,3 @@ def down() -> None:
         return
     killed_count = stack.stop()
     console.report("Airflow is stopped" + (f" ({killed_count} busy processes were ended)" if killed_count else ""))
-
-
-def demo() -> None:
-    """Run the shipped sample through the whole pipeline on Airflow, and show the results.
-
-    Example: `undertone demo`
-    """
-    from pipeline import sample
-    from pipeline.commands.operate import demo as work
-
-    console.report(f"the sample of {len(sample.list_sites())} sites, filed under {sample.DAY}")
-    work.demo()
-
-
-def doctor(as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False) -> None:
-    """Check what is installed, and print what to do about each missing part. Exit code 1 if a needed part is missing.
-
-    Example: `undertone doctor`
-    """
-    import polars as pl
-
-    from pipeline.commands.operate import doctor as work
-
-    findings = work.examine()
-    if as_json:
-        console.show(pl.DataFrame(findings, schema=list(work.Finding._fields), orient="row"), as_json)
-    for finding in [] if as_json else findings:
-        mark = "ok     " if finding.is_found else "MISSING" if finding.needed else "absent "
-        console.out.print(f"{mark}  {finding.thing}: {finding.detail}", markup=False, soft_wrap=True)
-        if not finding.is_found and finding.remedy:
-            console.out.print(f"           -> {finding.remedy}", markup=False, soft_wrap=True)
-    raise Exit(1 if any(finding.needed and not finding.is_found for finding in findings) else 0)

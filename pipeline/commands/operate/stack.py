@@ -21,7 +21,6 @@ import psutil
 
 from pipeline import private, settings
 from pipeline.errors import Missing, Retry
-from pipeline.private import make_folder
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +71,7 @@ def password() -> tuple[str, bool]:
     path = airflow_home() / "passwords.json"
     if path.is_file():
         return str(json.loads(path.read_text())["admin"]), False
-    make_folder(airflow_home())
+    private.make_folder(airflow_home())
     secret = secrets.token_urlsafe(12)
     with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
         json.dump({"admin": secret}, file)

@@ -114,12 +114,8 @@ def upgrade(yes: Annotated[bool, Option("--yes", "-y", help="Do not ask: there i
 
 
 def recover_catalog(
-    force: Annotated[
-        bool, Option("--force", help="Take the newest whole state also where the catalog names another.")
-    ] = False,
-    take: Annotated[
-        list[str] | None, Option("--take", help="Take the state of this metadata file; repeat it for other tables.")
-    ] = None,
+    force: Annotated[bool, Option("--force", help="Take the newest whole state, whatever the catalog names.")] = False,
+    take: Annotated[list[str] | None, Option("--take", help="Take the state of this metadata file; repeat it.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Show what it would do, change nothing.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -170,9 +166,7 @@ def connect(
 def snapshot(
     out: Annotated[Path, Option("--out", "-o", help="Folder to write, absent or empty.")],
     table: Annotated[list[str] | None, Option(help="Only this table; repeat it. All by default.")] = None,
-    with_personal: Annotated[
-        bool, Option("--with-personal", help="Also the columns that stand for a person: users and raters.")
-    ] = False,
+    with_personal: Annotated[bool, Option("--with-personal", help="Also columns of persons: users, raters.")] = False,
     force: Annotated[bool, Option("--force", help="Replace an earlier snapshot in the folder.")] = False,
     as_json: Json = False,
 ) -> None:

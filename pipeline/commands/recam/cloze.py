@@ -27,24 +27,16 @@ Items = Annotated[Path, Argument(help="Items, a JSON object a line: article, que
 
 
 def build_items(
-    file: Annotated[
-        Path | None, Argument(help="Articles with summaries, such as XSum's; by default those of the tables.")
-    ] = None,
+    file: Annotated[Path | None, Argument(help="Articles with summaries, as XSum's; by default the tables'.")] = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Folder of the items, with a file.")] = None,
-    splits: Annotated[
-        Path | None, Option(help="XSum's official split, a JSON object with ids under train, validation, test.")
-    ] = None,
+    splits: Annotated[Path | None, Option(help="XSum's split, JSON with ids of train, validation, test.")] = None,
     subtask: Subtask = None,
-    rule: Annotated[
-        str | None, Option(help="Wrong options: paper, the commonest (default); or balanced, which give nothing away.")
-    ] = None,
+    rule: Annotated[str | None, Option(help="Wrong options: paper, the commonest; balanced give nothing away.")] = None,
     scorer: Scorer = None,
     vectors: Vectors = None,
     conllu: Annotated[Path | None, Option(help="A treebank to learn tagging from, without stanza.")] = None,
     in_context: Annotated[bool, Option("--in-context/--no-context", help="Filter by an encoder's states.")] = True,
-    senses: Annotated[
-        str | None, Option(help="What chooses senses: signatures (default), glosses or glosses_normalised.")
-    ] = None,
+    senses: Annotated[str | None, Option(help="What chooses senses: signatures, glosses, glosses_normalised.")] = None,
     small: Annotated[bool, Option("--small", help="Readers that a CPU can train, by some thousand items.")] = False,
     changes: Annotated[
         list[str] | None,
@@ -134,7 +126,7 @@ def page(day: Day = "") -> None:
 
     Example: `undertone cloze page --day 2026-11-19`
     """
-    from pipeline.tasks.recam import options, page, readers
+    from pipeline.tasks.recam import page
 
     if not options.count_items().height:
         raise Missing(NO_ITEMS)
@@ -188,9 +180,8 @@ def import_ratings(
     --tool simulated`
     """
     name = targets.check_subtask(subtask)
-    studio = projects.find_studio() if tool == "label_studio" else None
     if tool != "files" or files:
-        retry(ratings.collect, name, files or [], tool, studio, this_run())
+        retry(ratings.collect, name, files or [], tool, projects.find_studio(), this_run())
     items, selection = retry(ratings.flag, name, this_run())
     if tool == "simulated":
         console.report("these answers are simulated: the flags are no judgement of the items")

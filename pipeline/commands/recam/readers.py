@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import polars as pl
 from typer import Argument, Option
 
-from pipeline import left_out, warehouse
-from pipeline.commands.models import changes_of, end_training, read_evaluations
+from pipeline import left_out
+from pipeline.commands.models import changes_of, end_training, train_registered
 from pipeline.commands.recam import Changes, Scorer, Subtask, Vectors
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
@@ -16,22 +16,15 @@ from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam.building import SUBTASKS
 from pipeline.tasks.ndd import masked_lm
 from pipeline.tasks.recam import abstractness, readers, targets
-from pipeline.tasks.record.retry import retry
 
 
 def train_reader(
-    items: Annotated[
-        list[Path] | None, Option(help="Items in the official format; repeat it. By default the tables'.")
-    ] = None,
+    items: Annotated[list[Path] | None, Option(help="Items in the official format; or the tables'. Repeat it.")] = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --items.")] = None,
-    without: Annotated[
-        list[Path] | None, Option(help="Leave out items whose article is in this file; repeat it.")
-    ] = None,
+    without: Annotated[list[Path] | None, Option(help="Without items whose article is in this; repeat it.")] = None,
     subtask: Subtask = None,
     profile: Annotated[str, Option(help="gated, attentive, gloss, official, or a pretrained reader's.")] = "gated",
-    start: Annotated[
-        Path | None, Option("--from", help="Word vectors in GloVe's format, or the folder of an encoder.")
-    ] = None,
+    start: Annotated[Path | None, Option("--from", help="Word vectors in GloVe's format, or an encoder.")] = None,
     changes: Changes = None,
     promote: shared.Promote = False,
     force: shared.Force = False,
@@ -44,7 +37,6 @@ def train_reader(
     `undertone train reader --subtask imperceptibility --profile attentive`
     """
     recipe: dict[str, Any] = {"profile": profile, "changes": changes_of(changes or []), "path": start}
-    day_of_run = day or shared.today()
     shared.check_promote(out, promote)
     if items:
         if out is None or subtask or day:
@@ -57,19 +49,17 @@ def train_reader(
         return
     if out or without:
         raise BadInput("--out and --without are about files; give items by --items")
-    warehouse.create()
     model_ids = []
     for name in [targets.check_subtask(subtask)] if subtask else SUBTASKS:
         with console.working(f"training on {name}"):
-            model_id = retry(readers.train, day_of_run, name, promote=promote, run_id=shared.this_run(), **recipe)
-        evaluations = read_evaluations(model_id, day_of_run).filter(kind=readers.get_kind(name))
+            model_id, evaluations = train_registered(readers.train, day, name, promote=promote, **recipe)
+        evaluations = evaluations.filter(kind=readers.get_kind(name))
         _show_evaluations(evaluations, {"model": model_id, "subtask": name}, as_json)
         model_ids.append(model_id)
     end_training(*model_ids)
 
 
 def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_json: bool) -> None:
-    """Show the numbers of the test part, or where there is none of the epochs."""
     is_tested = (evaluations["split"] == "test").any()
     epochs = evaluations.select("epoch", "baseline", n="pair_count", accuracy="value", by="baseline_name")
     summary = readers.summarize(evaluations) if is_tested else epochs
@@ -77,15 +67,11 @@ def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_js
 
 
 def evaluate_reader(
-    items: Annotated[
-        Path | None, Option(help="Items in the official format; by default the tables' test part.")
-    ] = None,
+    items: Annotated[Path | None, Option(help="Items in the official format; else the tables' test part.")] = None,
     model: Annotated[str | None, Option("--model", "-m", help="Folder or id; by default that in force.")] = None,
     against: Annotated[str | None, Option(help="Folder or id of another reader, compared on the same items.")] = None,
     subtask: Subtask = None,
-    submissions: Annotated[
-        bool, Option("--submissions", help="Rank it among the paper's submissions (tables 6 and 7).")
-    ] = False,
+    submissions: Annotated[bool, Option("--submissions", help="Rank it among the submissions (tables 6, 7).")] = False,
     as_json: shared.Json = False,
 ) -> None:
     """Measure a reader: accuracy with its interval, by part of speech and length, and answering without reading.
@@ -94,7 +80,9 @@ def evaluate_reader(
     `undertone evaluate reader --subtask nonspecificity` (the one in force, on its own kind of items);
     `undertone evaluate reader --model ID --subtask nonspecificity` (of one kind on the other: subtask 3)
     """
-    named = subtask or _find_subtask(items)
+    marks = {**dict(zip(("task_1", "task_2"), SUBTASKS, strict=True)), **dict(zip(SUBTASKS, SUBTASKS, strict=True))}
+    file_name = items.name.lower() if items else ""  # such as Task_2_dev.jsonl or nonspecificity_test.jsonl
+    named = subtask or next((name for mark, name in marks.items() if mark in file_name), None)
     if submissions and items and not named:
         raise BadInput(f"--submissions needs --subtask ({' or '.join(SUBTASKS)}): {items.name} names neither")
     name = targets.check_subtask(named) if named else SUBTASKS[0]
@@ -112,12 +100,6 @@ def evaluate_reader(
         console.table(pl.DataFrame([facts["compared"]]), f"\nHow much more often right than {against}")
     if submissions and not as_json:
         console.table(ranked, f"\nAmong the submissions on the paper's test items of {name}, which are not public")
-
-
-def _find_subtask(items: Path | None) -> str | None:
-    """Find the subtask in the name of a file, such as Task_2_dev.jsonl or nonspecificity_test.jsonl."""
-    marks = {**dict(zip(("task_1", "task_2"), SUBTASKS, strict=True)), **dict(zip(SUBTASKS, SUBTASKS, strict=True))}
-    return next((name for mark, name in marks.items() if items and mark in items.name.lower()), None)
 
 
 def train_masked_lm(
@@ -142,12 +124,8 @@ def train_masked_lm(
 
 
 def train_scorer(
-    out: Annotated[
-        Path | None, Option("--out", "-o", help="Folder of the model; by default registry and tables.")
-    ] = None,
-    ratings: Annotated[
-        Path | None, Option(help="Rated words, as MRC's csv; by default ours, which are by a language model.")
-    ] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model; by default the registry.")] = None,
+    ratings: Annotated[Path | None, Option(help="Rated words, as MRC's csv; else ours, by a language model.")] = None,
     vectors: Vectors = None,
     splits: Annotated[int, Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
     profile: Annotated[str, Option(help="undertone or paper.")] = "undertone",
@@ -167,9 +145,8 @@ def train_scorer(
     shared.check_promote(out, promote)
     words = abstractness.read_ratings(ratings)
     if out is None:
-        warehouse.create()
         with console.working("training"):
-            model_id = retry(abstractness.train, day, words, vectors, shared.this_run(), promote=promote)
+            model_id, _ = train_registered(abstractness.train, day, words, vectors, promote=promote)
         console.report(f"model {model_id}: {format_quantity(words.rows.height, 'word')}, {words.signature}")
         end_training(model_id)
         return
@@ -188,9 +165,7 @@ def score_words(
     words: Annotated[list[str], Argument(help="Words.")],
     scorer: Scorer = None,
     vectors: Vectors = None,
-    unknown: Annotated[
-        str, Option(help="Words that the scorer does not know: keep them, give them an empty score, or drop them.")
-    ] = "keep",
+    unknown: Annotated[str, Option(help="Unknown words: keep them, score them empty, or drop them.")] = "keep",
     as_json: shared.Json = False,
 ) -> None:
     """Score words for concreteness, 0 highly abstract to 1 highly concrete; `reason` marks those that are unknown.

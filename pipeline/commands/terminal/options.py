@@ -15,29 +15,16 @@ Day = Annotated[
 ]
 """`MaybeDay` is empty where no day is named, `Day` is today's then."""
 Json = Annotated[bool, Option("--json", help="JSON instead of a table: one object a line.")]
-TextColumn = Annotated[
-    str | None, Option("--text-column", "-c", help="Column with the texts; text or comment by default.")
-]
-Model = Annotated[
-    str | None,
-    Option("--model", "-m", help="Folder of a model, or its id; by default that in force, else the shipped one."),
-]
-ModelFolder = Annotated[
-    Path | None, Option("--out", "-o", help="Folder to write the model to, instead of the registry.")
-]
+TextColumn = Annotated[str | None, Option("--text-column", "-c", help="Column with texts; text or comment by default.")]
+Model = Annotated[str | None, Option("--model", "-m", help="Folder or id of a model; by default the one in force.")]
+ModelFolder = Annotated[Path | None, Option("--out", "-o", help="Folder for the model, instead of the registry.")]
 TableFile = Annotated[Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")]
 Texts = Annotated[str | None, Option("--text-column", "-c", help="Column with the texts.")]
 Promote = Annotated[bool, Option("--promote", help="Promote it even if it is worse than its rivals.")]
 Force = Annotated[bool, Option("--force", help="Replace a model that is in the folder of --out.")]
-SkipBadRows = Annotated[
-    bool, Option("--skip-bad-rows", help="Drop rows that cannot be read, with a reason, instead of stopping.")
-]
-KeepDuplicates = Annotated[
-    bool, Option("--keep-duplicates", help="Keep equal and nearly equal texts of a thread, each as a row.")
-]
-FirstDay = Annotated[
-    str | None, Option("--from", help="Keep comments written on this UTC day or later; if unknown, of --day.")
-]
+SkipBadRows = Annotated[bool, Option("--skip-bad-rows", help="Drop rows that cannot be read, with a reason.")]
+KeepDuplicates = Annotated[bool, Option("--keep-duplicates", help="Keep equal and nearly equal texts of a thread.")]
+FirstDay = Annotated[str | None, Option("--from", help="Keep comments of this UTC day or later; if unknown, of --day.")]
 LastDay = Annotated[str | None, Option("--to", help="Keep comments written on this UTC day or earlier.")]
 Encoding = Annotated[str, Option(help="Encoding of text files, such as gb18030.")]
 

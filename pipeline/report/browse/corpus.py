@@ -167,7 +167,6 @@ class Corpus:
 
 
 def _choose_bins(column: Column, low: float, high: float) -> dict[str, Any]:
-    """Choose the bins between two values of the column's scale."""
     if column.is_log:
         return {"low": 0, "bins": int(high) + 1}
     if column.kind == DATE:

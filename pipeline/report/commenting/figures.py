@@ -1,8 +1,4 @@
-"""Figures of article commenting, as inline SVG: what the corpus is made of, and whether metrics grade as people do.
-
-Frames have the columns of `PARTS` of the page, and at least one row. What is null is not drawn. Nothing is shown by
-colour alone: there are markers and numbers. `is_weighted` distinguishes W-METEOR from METEOR.
-"""
+"""Figures of article commenting: what the corpus is made of, and whether metrics grade as people do."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -34,14 +34,9 @@ def render(
 ) -> str:  # fmt: skip
     """Render the page of so many days until a day.
 
-    Args:
-        day: the last one.
-        day_count: how many there are.
-        rows: of the view pipeline_health of these days.
-        dropped: step, dropped_at, reason, row_count; of these days together.
-        sources: source, the last day that was collected, and row_count of it.
-        models: kind, model_id and day of the last training, and the last day of a promoted one.
-        schedules: of `FAMILIES`.
+    Rows are of the view pipeline_health of these days. `dropped` has step, dropped_at, reason, row_count; `sources` the
+    last day that was collected, and its row_count; `models` kind, model_id and day of the last training, and the last
+    day of a promoted one. Schedules are of `FAMILIES`.
     """
     days = [day - timedelta(days=n) for n in reversed(range(day_count))]
     cells = rows.partition_by("day", "family", as_dict=True)
@@ -159,7 +154,6 @@ def _build_costs(rows: pl.DataFrame, days: list[date]) -> Section:
 
 
 def _format_totals(family: str, step: str, rows: pl.DataFrame) -> list[str]:
-    """Format the totals of a step; a number that is null on all days is a dash."""
     total = {name: float(rows[name].sum()) if rows[name].count() else None for name in _SUMMED}
     kept_count, seconds, size = total["kept_count"], total["seconds"], total["byte_count"]
     rate = kept_count / seconds if kept_count and seconds else None

@@ -48,17 +48,12 @@ def _draw_violin(axis: Axes, place: int, values: plot.Floats, colour: str) -> No
     axis.text(place + 0.32, values.mean(), f"{values.mean():.3f}", va="center", fontsize=8)
 
 
-def list_baselines(audit: pl.DataFrame) -> list[str]:
-    """List the baselines of an audit in the order of `metrics.impscore.artefacts.BASELINES`, others after them."""
-    return order_names(audit["baseline"], BASELINES)
-
-
 def draw_audit(audit: pl.DataFrame) -> str:
     """Draw the accuracies of surface baselines by source (`metrics.impscore.artefacts.audit`).
 
     The column `model` is optional: the accuracy of the model on the subset, or null.
     """
-    kinds = list_baselines(audit)
+    kinds = order_names(audit["baseline"], BASELINES)
     subsets = order_names(audit["subset"], ["all"])
     rows = audit.select("subset", "baseline", "accuracy").sort("subset", "baseline")
     if "model" in audit.columns:

@@ -1,7 +1,6 @@
-"""Figures of a labelling project, as inline SVG: what became of comments, how raters agree, what labels look like.
+"""Figures of a labelling project: what became of comments, how raters agree, what labels look like.
 
-In: frames of `metrics.labelling.agreement`, `agreement_study`, `label_analysis`, `predictability`, with a row at least.
-What is null is left out. No information is in colour alone: there are markers, hatches and numbers.
+Frames are of `metrics.labelling.agreement`, `agreement_study`, `label_analysis` and `predictability`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,6 @@
 """One HTML page of a labelling project: what became of its comments, how raters agree, what the labels look like.
 
-Parts without rows are left out. Names are hostile data: everything but our own figures is escaped. Thresholds are
-shown, and nothing is judged by them (CSD-23, errata E8).
+Thresholds are shown, and nothing is judged by them (CSD-23, errata E8).
 """
 
 from collections.abc import Mapping
@@ -15,7 +14,6 @@ from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report import sections
 from pipeline.report.labelling import figures
 from pipeline.report.labelling.data_card import Facts, count_simulated, sum_counts
-from pipeline.report.labelling.figures import CURVES, KAPPAS, TAES
 from pipeline.report.sections import Columns, Part, Section, format_count, format_interval, format_number, tabulate
 
 _LEVEL = 0.9  # accuracy of the raters at which the sentence of the simulation study reads the curves
@@ -68,13 +66,12 @@ def _format_warning(tools: pl.DataFrame) -> str:
 
 def _build_funnel(funnel: pl.DataFrame) -> Section:
     columns = {"step": "step", "read": "read_count", "kept": "kept_count", "dropped": "dropped_count"}
-    return Section(
+    sentence = (
         f"The first step read {format_count(funnel['read_count'][0])} comments, and the last step kept "
         f"{format_count(funnel['kept_count'][-1])}. Each bar is the number that a step read. The paper keeps 8,843 of "
-        "about 70,000 comments (section 3).",
-        *tabulate(funnel, columns),
-        figures.draw_funnel(funnel),
+        "about 70,000 comments (section 3)."
     )
+    return Section(sentence, *tabulate(funnel, columns), figures.draw_funnel(funnel))
 
 
 def _build_deletions(deletions: pl.DataFrame) -> Section:
@@ -112,12 +109,10 @@ def _list_origins(facts: Facts) -> pl.DataFrame:
 
 
 def _build_origins(origins: pl.DataFrame) -> Section:
-    return Section(
-        "The table counts publishable comments by source and language, and valid labels by the tool that returned "
-        "them.",
-        *tabulate(origins, {"type": "what", "from": "name", "rows": "row_count"}),
-        text_count=2,
+    sentence = (
+        "The table counts publishable comments by source and language, and valid labels by the tool that returned them."
     )
+    return Section(sentence, *tabulate(origins, {"type": "what", "from": "name", "rows": "row_count"}), text_count=2)
 
 
 def _describe_range(agreement: pl.DataFrame, measure: str) -> str:
@@ -134,7 +129,6 @@ def _describe_range(agreement: pl.DataFrame, measure: str) -> str:
 
 
 def _format_measure(row: Mapping[str, Any], name: str) -> str:
-    """Format a measure with its interval below."""
     return format_interval({"value": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]})
 
 
@@ -157,10 +151,10 @@ def _format_waiting(agreement: pl.DataFrame) -> str:
 def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
     kappa_columns: Columns = {"field": "field", "comments": "n", "labelled by three": "n_three"}
     kappa_columns |= {"labelled by four": "n_four", "waiting": "n_waiting"}
-    kappa_columns |= {title: partial(_format_measure, name=name) for name, title in KAPPAS.items()}
+    kappa_columns |= {title: partial(_format_measure, name=name) for name, title in figures.KAPPAS.items()}
     kappa_columns["κ in the paper"] = partial(_format_printed, measure="kappa")
     tae_columns: Columns = {"field": "field", "classes": "classes", "comments": "n_four", "waiting": "n_waiting"}
-    tae_columns |= {title: partial(_format_measure, name=name) for name, title in TAES.items()}
+    tae_columns |= {title: partial(_format_measure, name=name) for name, title in figures.TAES.items()}
     tae_columns |= {"lowest possible": "tae_min", "TAE in the paper": partial(_format_printed, measure="tae")}
     kappas = Section(
         f"Fleiss' κ of the three raters {_describe_range(agreement, 'fleiss')}. It, Cohen's κ and α are over the first "
@@ -171,7 +165,7 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
         "this threshold. The threshold is not a verdict: if a class is rare, κ is low even if raters nearly always "
         "agree.",
         *tabulate(agreement, kappa_columns),
-        figures.draw_agreement(agreement, KAPPAS),
+        figures.draw_agreement(agreement, figures.KAPPAS),
         title="Agreement corrected for chance",
     )
     taes = Section(
@@ -182,7 +176,7 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
         "Use it with caution: a recomputation finds a κ between 0.39 and 0.65 at this TAE, depending on the number of "
         "classes. The paper's own labels of subtext have a TAE of 0.50, below the threshold (errata E8).",
         *tabulate(agreement, tae_columns),
-        figures.draw_agreement(agreement, TAES),
+        figures.draw_agreement(agreement, figures.TAES),
         title="Agreement by the paper's measure (TAE)",
     )
     return [kappas, taes]
@@ -200,12 +194,11 @@ def _build_predictability(predictability: pl.DataFrame) -> Section:
     columns: Columns = {"field": "field", "F1 of the SVM": "svm_f1", "most frequent class": "majority_f1"}
     columns |= {"F1 in the paper": partial(_format_printed, measure="svm_f1"), "comments": "row_count"}
     columns |= {"classes": "class_count", "too rare": "left_out_count"}
-    return Section(
+    sentence = (
         f"{finding}. An F1 that is not above this baseline is no evidence. The paper has 0.47 to 0.54; it states "
-        "neither the baseline nor the features (section 3.3, table 2).",
-        *tabulate(predictability, columns),
-        figures.draw_predictability(predictability),
+        "neither the baseline nor the features (section 3.3, table 2)."
     )
+    return Section(sentence, *tabulate(predictability, columns), figures.draw_predictability(predictability))
 
 
 def _build_ratios(ratios: pl.DataFrame) -> Section:
@@ -217,13 +210,11 @@ def _build_ratios(ratios: pl.DataFrame) -> Section:
     columns: Columns = {"field": "field", "value": "value"}
     columns["meaning"] = lambda row: schema.get_value_name(row["field"], row["value"], "en")
     columns |= {"comments": "count", "share": "ratio"}
-    return Section(
+    sentence = (
         f"{finding}Rare classes make agreement and F1 hard to interpret: compare every number on this page with these "
-        "shares (figure 1 of the paper).",
-        *tabulate(ratios, columns),
-        figures.draw_ratios(ratios),
-        text_count=3,
+        "shares (figure 1 of the paper)."
     )
+    return Section(sentence, *tabulate(ratios, columns), figures.draw_ratios(ratios), text_count=3)
 
 
 def _drop_mirrored(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -244,13 +235,11 @@ def _build_overlaps(overlaps: pl.DataFrame) -> Section:
         )
     columns = {"A": "a", "B": "b", "in both": "both_count", "in A": "a_count", "in B": "b_count"}
     columns |= {"both / A": "overlap", "both / B": "back", "Jaccard": "jaccard"}
-    return Section(
+    sentence = (
         f"{finding}An instance of a field is a comment with the label yes. For sentiment, it is a comment that is not "
-        "neutral; for emotion, a comment with any emotion (section 3.4, figure 2).",
-        *tabulate(pairs, columns),
-        figures.draw_overlaps(overlaps),
-        text_count=2,
+        "neutral; for emotion, a comment with any emotion (section 3.4, figure 2)."
     )
+    return Section(sentence, *tabulate(pairs, columns), figures.draw_overlaps(overlaps), text_count=2)
 
 
 def _build_correlations(correlations: pl.DataFrame) -> Section:
@@ -276,21 +265,19 @@ def _build_study(study: pl.DataFrame) -> Section:
     tae_text = f"stays at {tae[0]}" if tae[0] == tae[1] else f"ranges from {tae[0]} to {tae[1]}"
     columns: Columns = {"classes": "classes", "positive rate": lambda row: f"{row['positive_rate']:g}"}
     columns |= {"rater's accuracy": lambda row: f"{row['accuracy']:g}"}
-    columns |= {title: name for name, title in CURVES.items()}
-    return Section(
+    columns |= {title: name for name, title in figures.CURVES.items()}
+    sentence = (
         "The raters of this study are simulated; they are not this project's raters. With a rater accuracy of "
         f"{100 * nearest['accuracy'][0]:g} % and {nearest['classes'][0]} classes, Cohen's κ ranges from {kappa[0]} to "
         f"{kappa[1]} over the shares of positives. TAE {tae_text}. In the paper, κ needs about 96 % agreement "
         "under extreme skew, and skew does not affect TAE (appendix A, figure 4). The paper does not name the raters "
-        "of its κ; the page shows two variants of κ.",
-        *tabulate(rows, columns),
-        figures.draw_study(study),
-        text_count=0,
+        "of its κ; the page shows two variants of κ."
     )
+    return Section(sentence, *tabulate(rows, columns), figures.draw_study(study), text_count=0)
 
 
-_INTERVALS = " ".join(f"{name}? {name}_low? {name}_high?" for name in (*KAPPAS, *TAES))
-_CURVES = " ".join(f"{name}?" for name in CURVES)
+_INTERVALS = " ".join(f"{name}? {name}_low? {name}_high?" for name in (*figures.KAPPAS, *figures.TAES))
+_CURVES = " ".join(f"{name}?" for name in figures.CURVES)
 _PARTS = {
     "funnel": Part("Comments kept by each step", _build_funnel, columns="step read_count kept_count dropped_count"),
     "deletions": Part("Reasons for dropped comments and labels", _build_deletions, columns="reason row_count"),

@@ -1,8 +1,4 @@
-"""Figures of NDD, as inline SVG: compressors, measures of distance, and what they know of trees and predicates.
-
-Frames have the columns of `PARTS` of the page, and at least one row; what is null is left out. Nothing differs by
-colour alone: there are markers and numbers. Shares are drawn in percent, as the paper prints them.
-"""
+"""Figures of NDD: compressors, measures of distance, and what they know of trees and predicates; shares in percent."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -104,7 +100,6 @@ class Line(NamedTuple):
 def _draw_lines(
     lines_of: Mapping[str, Sequence[Line]], x: str, y: str, height: float = 2.6
 ) -> tuple[Figure, list[Axes]]:
-    """Draw panels of lines, two across, with one legend."""
     figure, axes = plot.create_panels(len(lines_of), 2, (height, 0.5))
     keys = {}
     for axis, (title, lines) in zip(axes, lines_of.items(), strict=True):
@@ -238,5 +233,4 @@ def draw_pruning(frame: pl.DataFrame) -> str:
 
 
 def _get_bounds(row: Row, scale: float = 1) -> list[float]:
-    """Get value, low and high, NaN where there is none."""
     return [np.nan if row.get(name) is None else scale * row[name] for name in ("value", "low", "high")]

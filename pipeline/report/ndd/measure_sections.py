@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 
 from pipeline.papers import ndd as paper
-from pipeline.papers.ndd import METRICS, SYSTEMS, TABLE_8
 from pipeline.report.figures import draw_dots
 from pipeline.report.ndd import figures
 from pipeline.report.sections import Section, format_count, format_interval, format_number, index_rows, order_names
@@ -16,8 +15,8 @@ from pipeline.report.sections import Section, format_count, format_interval, for
 Row = Mapping[str, Any]
 _SPREAD = {5: "5 %", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %"}
 _LABELS: Mapping[str, Mapping[str, str]] = {
-    "test": paper.TESTS, "measure": paper.MEASURES, "edit": paper.EDITS, "metric": METRICS,
-    "system": {"gold": "gold", **SYSTEMS}, "label": {"positive": "positive", "negative": "negative"},
+    "test": paper.TESTS, "measure": paper.MEASURES, "edit": paper.EDITS, "metric": paper.METRICS,
+    "system": {"gold": "gold", **paper.SYSTEMS}, "label": {"positive": "positive", "negative": "negative"},
     "other": {"implicitness": "implicitness", "subtext": "subtext", "word_count": "word count"},
 }  # fmt: skip
 
@@ -130,7 +129,7 @@ def build_distributions(frame: pl.DataFrame) -> list[Section]:
 
 def build_predicates(frame: pl.DataFrame) -> Section:
     def text(edit: str, measure: str) -> str:
-        rows = TABLE_8.get(({"perplexity": "ppl"}.get(measure, measure), edit), ())
+        rows = paper.TABLE_8.get(({"perplexity": "ppl"}.get(measure, measure), edit), ())
         return " · ".join(f"{precision} / {area}" for precision, area in rows) or "–"
 
     printed = {

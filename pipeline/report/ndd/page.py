@@ -1,8 +1,4 @@
-"""One HTML page of NDD: compressors, the measure held against people, and what it knows of trees and predicates.
-
-Parts without rows are left out, and the page says which. Sentences and names are hostile data: everything but our own
-figures is escaped. The paper's numbers stand beside ours; they are of other models and data.
-"""
+"""One HTML page of NDD: compressors, the measure held against people, and what it knows of trees and predicates."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +12,6 @@ from pipeline.report import sections
 from pipeline.report.ndd import figures, sentences
 from pipeline.report.ndd import measure_sections as measures
 from pipeline.report.ndd.figures import name_system
-from pipeline.report.ndd.measure_sections import format_largest_n, list_names
 from pipeline.report.sections import Columns, Part, Section, format_interval, format_number, format_signed
 
 Row = Mapping[str, Any]
@@ -25,11 +20,9 @@ _METRICS = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 
 
 
 def render(day: str, signatures: Sequence[str] = (), **parts: Any) -> str:
-    """Render the page of the rows that `PARTS` names; those that are None or have none are left out.
+    """Render the page of the rows that `PARTS` names, which `sections.check_rows` checks.
 
     Values are as the metrics give them: shares in [0, 1], which the page shows in percent, and correlations in [-1, 1].
-    `sentences` has the columns of `examples` and `explained`. Signatures name the models and measures that all this
-    comes from. BadInput if a frame or a sentence lacks what it needs, or a frame holds a row twice.
     """
     rows, counts = sections.check_rows(PARTS, parts), {}
     if "compressions" in rows:
@@ -94,7 +87,7 @@ def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
             metric_rows = [rows_by_key.get((name, metric), {}) for metric in metrics]
             stars = [sections.BEST if best_name == name else "" for best_name in best]
             cells = [*map("".join, zip(stars, map(_format_measure, metric_rows, metrics), strict=True))]
-            rows.append([name_system(name), "here", *cells, format_largest_n(metric_rows)])
+            rows.append([name_system(name), "here", *cells, measures.format_largest_n(metric_rows)])
         if name in printed:
             cells = [_format_printed(printed[name], metric) for metric in metrics]
             rows.append([name_system(name), "paper", *cells, "–"])
@@ -125,7 +118,6 @@ def _find_best(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str],
 
 
 def _get_values(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str], metric: str) -> dict[str, float]:
-    """Get the value of each system that has one."""
     values = {name: rows_by_key.get((name, metric), {}).get("value") for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
@@ -157,30 +149,27 @@ def _build_significance(frame: pl.DataFrame) -> Section:
     columns |= {"one": lambda row: name_system(row["one"]), "other": lambda row: name_system(row["other"])}
     columns["difference"] = lambda row: format_interval(row, "difference")
     columns["p"] = lambda row: sections.format_p(row["p"])
-    return Section(
+    sentence = (
         f"{significant.height} of {frame.height} differences have p < 0.05 in a paired bootstrap over sentences: "
         f"{better} above the other system, {significant.height - better} below. The p values have no correction for "
-        "multiple tests. The paper underlines numbers that are significantly above the highest baseline (table 3).",
-        *sections.tabulate(frame, columns),
-        text_count=4,
+        "multiple tests. The paper underlines numbers that are significantly above the highest baseline (table 3)."
     )
+    return Section(sentence, *sections.tabulate(frame, columns), text_count=4)
 
 
 def _build_positions(frame: pl.DataFrame) -> Section:
     rows = []
     for (source,), part in frame.sort("source").group_by("source", maintain_order=True):
         rows_by_key = sections.index_rows(part, "system", "bin")
-        for key, name in list_names(part, "system").items():
+        for key, name in measures.list_names(part, "system").items():
             shares = (rows_by_key.get((key, place), {}) for place in range(10))
             rows.append([str(source), name, *(format_interval(share, scale=100, digits=0) for share in shares)])
-    return Section(
+    sentence = (
         "The table has the percentage of kept words in each tenth of a sentence. In the paper, people keep the "
-        "beginnings of Google's sentences; its weight ν favours them (figure 6, appendix C).",
-        ("source", "system", *(f"{place}–{place + 10}" for place in range(0, 100, 10))),
-        rows,
-        figures.draw_positions(frame),
-        text_count=2,
+        "beginnings of Google's sentences; its weight ν favours them (figure 6, appendix C)."
     )
+    names = ("source", "system", *(f"{place}–{place + 10}" for place in range(0, 100, 10)))
+    return Section(sentence, names, rows, figures.draw_positions(frame), text_count=2)
 
 
 def _build_ratios(frame: pl.DataFrame) -> Section:
@@ -195,37 +184,33 @@ def _build_ratios(frame: pl.DataFrame) -> Section:
         rows.append([*start, "here", *cells])
         if printed := paper.TABLE_6.get((threshold, longest)):
             rows.append([*start, "paper", *(_format_printed(printed, metric) for metric in metrics)])
-    return Section(
+    sentence = (
         "N_max limits the cost of a dropped span; L_max limits its number of words. A system keeps more words if "
         "either limit is lower. The paper's row 1.00 / 5 equals its row of Fast NDD+SC, for which its text has an "
-        "L_max of 9 (table 6, errata E20).",
-        ("source", "N_max", "L_max", "where", *(METRICS[name] for name in metrics)),
-        rows,
-        figures.draw_ratios(frame),
-        text_count=4,
+        "L_max of 9 (table 6, errata E20)."
     )
+    names = ("source", "N_max", "L_max", "where", *(METRICS[name] for name in metrics))
+    return Section(sentence, names, rows, figures.draw_ratios(frame), text_count=4)
 
 
 def _build_pruning(frame: pl.DataFrame) -> Section:
     metrics, rows_by_key = (*DEPTHS, *SUBTREES), sections.index_rows(frame, "system", "threshold", "metric")
     rows = []
-    for key, name in list_names(frame, "system").items():
+    for key, name in measures.list_names(frame, "system").items():
         for size in sorted(set(frame.filter(pl.col("system") == key)["threshold"])):
             metric_rows = (rows_by_key.get((key, size, metric), {}) for metric in metrics)
             cells = (format_interval(row, scale=100, digits=0) for row in metric_rows)
             rows.append([name, f"{size:g}", "here", *cells])
             if printed := paper.TABLE_7.get((key, size)):
                 rows.append([name, f"{size:g}", "paper", *map(str, printed)])
-    return Section(
+    sentence = (
         "The table has the percentage of dropped words at each depth of the tree; 1 is the root. It also has the "
         "percentage of dropped spans that are whole subtrees, by span length. A system that knows syntax drops whole "
         "subtrees and few words near the root. The paper uses PTB-3, whose trees differ from those of Universal "
-        "Dependencies (table 7).",
-        ("system", "N_max", "where", *(("subtrees of " if m == SUBTREES[0] else "") + METRICS[m] for m in metrics)),
-        rows,
-        figures.draw_pruning(frame),
-        text_count=3,
+        "Dependencies (table 7)."
     )
+    names = ("system", "N_max", "where", *(("subtrees of " if m == SUBTREES[0] else "") + METRICS[m] for m in metrics))
+    return Section(sentence, names, rows, figures.draw_pruning(frame), text_count=3)
 
 
 _INTERVAL = "value? low? high? n?"

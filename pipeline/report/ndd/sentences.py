@@ -1,7 +1,4 @@
-"""Sentences on the page of NDD, as HTML: what each round of a compressor took, and which words tell a pair apart.
-
-Words are hostile data: all are escaped.
-"""
+"""Sentences on the page of NDD, as HTML: what each round of a compressor took, and which words tell a pair apart."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -41,14 +38,12 @@ def show_rounds(rows: Sequence[Row]) -> Section:
         dropped = " · ".join(f"{n}: {blank.join(words_by_round[n])}" for n in sorted(words_by_round))
         count = f"{sum(n == 0 for n in rounds):,} of {len(words):,}"
         table.append([row["source"], name_system(row["system"]), staying, dropped or "–", count])
-    return Section(
+    sentence = (
         "Dropped words are struck through. The shade and the number after the words are the round. Words that people "
-        f"keep are underlined, if known. The table has the same text.{_describe_limit(rows, 'sentences')}",
-        ("source", "system", "kept words", "dropped words by round", "words"),
-        table,
-        Markup("").join(strips),
-        text_count=4,
+        f"keep are underlined, if known. The table has the same text.{_describe_limit(rows, 'sentences')}"
     )
+    names = ("source", "system", "kept words", "dropped words by round", "words")
+    return Section(sentence, names, table, Markup("").join(strips), text_count=4)
 
 
 def explain_pairs(pairs: Sequence[Row]) -> Section:
@@ -65,15 +60,13 @@ def explain_pairs(pairs: Sequence[Row]) -> Section:
             numbers = map(format_number, (row["divergence"], row["weight"]))
             part = format_number(100 * shares[row["place"]] / total if total else None, 1)
             table.append([str(i), shorten_word(row["word"]), format_count(row["place"] + 1), *numbers, part])
-    return Section(
+    sentence = (
         "Each bar is a word that both sentences have. Its height is its share of the distance: the divergence of the "
         "model's predictions at this word, multiplied by the weight of the word. Words that only the first sentence "
-        "has are struck through." + _describe_limit(pairs, "pairs"),
-        ("pair", "word", "place", "divergence", "weight", "% of the distance"),
-        table,
-        Markup("").join(strips),
-        text_count=2,
+        "has are struck through." + _describe_limit(pairs, "pairs")
     )
+    names = ("pair", "word", "place", "divergence", "weight", "% of the distance")
+    return Section(sentence, names, table, Markup("").join(strips), text_count=2)
 
 
 def _get_values(row: Row, place: str, *names: str) -> list[Any]:

@@ -1,8 +1,4 @@
-"""Figures of a cloze set and its readers, as inline SVG: where words are lost, what gives items away, who reads best.
-
-Frames have the columns of `PARTS` of the page, rows of one subtask or both in any order, and at least one. What is null
-is left out. Nothing is shown by colour alone: there are markers, hatches and numbers.
-"""
+"""Figures of a cloze set and its readers: where words are lost, what gives items away, who reads best."""
 
 import re
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """One HTML page of a cloze set and its readers: what it is made of, what it gives away, who reads it (ReCAM).
 
-Parts without rows are left out, and the page says which. Words, questions and names are hostile data: everything but
-our own figures is escaped. A reader's accuracy never stands alone: chance is beside it, and what is reached on the same
-items without reading.
+A reader's accuracy never stands alone: chance is beside it, and what is reached on the same items without reading.
 """
 
 from collections.abc import Sequence
@@ -25,11 +23,9 @@ _FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "severa
 
 
 def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> str:
-    """Render the page as text, of the frames that `PARTS` names; those without rows are parts that are left out.
+    """Render the page of the frames that `PARTS` names, which `sections.check_rows` checks.
 
     `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; all accuracies are in [0, 1].
-    Signatures name the models and settings that all this comes from. BadInput if a frame lacks a column or a value, or
-    holds a row twice.
     """
     rows = sections.check_rows(PARTS, frames)
     targets = rows["funnel"].filter(pl.col("reason").fill_null(TARGET) == TARGET) if "funnel" in rows else _NONE
@@ -48,7 +44,6 @@ def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> 
 
 
 def _sort_rows(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """Rows by some columns, the paper's subtasks before other names, in its order."""
     places = (pl.col(name).replace_strict(SUBTASKS, default=3, return_dtype=pl.Int64) for name in columns)
     return frame.sort(*(key for pair in zip(places, columns, strict=True) for key in pair), maintain_order=True)
 
@@ -66,13 +61,11 @@ def _build_items(frame: pl.DataFrame) -> Section:
             if sizes:
                 numbers = [sizes.get(split, 0 if origin == "here" else None) for split in splits]
                 rows.append([subtask, origin, *map(format_count, [*numbers, sum(sizes.values())])])
-    return Section(
+    sentence = (
         f"The set has {format_count(_sum_counts(frame))} items with five options each. Each article is in one split "
-        "only, so no test passage is in the training data of a reader. The paper has 12,275 items (table 5).",
-        ("subtask", "where", *splits, "total"),
-        rows,
-        text_count=2,
+        "only, so no test passage is in the training data of a reader. The paper has 12,275 items (table 5)."
     )
+    return Section(sentence, ("subtask", "where", *splits, "total"), rows, text_count=2)
 
 
 def _build_dropped(frame: pl.DataFrame) -> Section:
@@ -103,15 +96,13 @@ def _build_funnel(frame: pl.DataFrame) -> Section:
             f"{format_count(steps['count'][-1])} of {format_count(total)} words of the summaries are targets for "
             f"{subtask}"
         )
-    return Section(
+    sentence = (
         f"{'; '.join(summaries)}. A target is the word that an item leaves out. Its scorer must rate it as abstract "
         "(sections 3.2 and 3.3). The passage must not contain a form of it, a synonym, an antonym or a word that is "
-        "too similar (section 3.4). Each filter sees only the words that the previous filters kept.",
-        ("subtask", "reason", "words", "% of all", "remaining"),
-        rows,
-        figures.draw_funnel(frame),
-        text_count=2,
+        "too similar (section 3.4). Each filter sees only the words that the previous filters kept."
     )
+    names = ("subtask", "reason", "words", "% of all", "remaining")
+    return Section(sentence, names, rows, figures.draw_funnel(frame), text_count=2)
 
 
 def _build_retrieval(frame: pl.DataFrame) -> Section:
@@ -123,16 +114,14 @@ def _build_retrieval(frame: pl.DataFrame) -> Section:
         printed = figures.get_printed(row["subtask"], row["reader"])
         numbers = [cell for name, paper in zip(MEASURES, printed, strict=True) for cell in (row[name], paper)]
         rows.append([row["subtask"], row["reader"], *map(format_number, numbers), format_count(row["n"])])
-    return Section(
+    sentence = (
         f"The best reader is {best['reader']} on {best['subtask']}, with a mean reciprocal rank of "
         f"{format_number(best['mrr'])}. These readers propose the wrong options. Each ranks its whole vocabulary for "
         "passages outside its training data, and four wrong words of the top ranks become options (section 3.5). The "
-        "paper's numbers (tables 3 and 4) are from data that are not public.",
-        ("subtask", "reader", *(name for measure in MEASURES.values() for name in (measure, "paper")), "n"),
-        rows,
-        figures.draw_retrieval(frame),
-        text_count=2,
+        "paper's numbers (tables 3 and 4) are from data that are not public."
     )
+    names = ("subtask", "reader", *(name for measure in MEASURES.values() for name in (measure, "paper")), "n")
+    return Section(sentence, names, rows, figures.draw_retrieval(frame), text_count=2)
 
 
 def _build_audit(frame: pl.DataFrame) -> Section:
@@ -148,19 +137,16 @@ def _build_audit(frame: pl.DataFrame) -> Section:
         for row in part.iter_rows(named=True):
             numbers = map(format_number, (row["accuracy"], row["error"], row["chance"]))
             rows.append(["here", row["subtask"], row["baseline"], *numbers, format_count(row["n"])])
-    return Section(
+    sentence = (
         f"These baselines do not read the passage: {'; '.join(findings)}. The skill of a reader is its accuracy above "
         "these baselines. The best of many baselines is about two standard errors above chance even for perfect items. "
-        "The paper has no such baselines (errata E15).",
-        ("items", "subtask", "baseline", "accuracy", "standard error", "chance", "n"),
-        rows,
-        figures.draw_audit(frame),
-        text_count=3,
+        "The paper has no such baselines (errata E15)."
     )
+    names = ("items", "subtask", "baseline", "accuracy", "standard error", "chance", "n")
+    return Section(sentence, names, rows, figures.draw_audit(frame), text_count=3)
 
 
 def _find_blind(audit: pl.DataFrame) -> pl.DataFrame:
-    """The best way not to read of each subtask."""
     rows = audit.drop_nulls("accuracy").sort("accuracy", "baseline", descending=[True, False])
     return _sort_rows(rows.unique("subtask", keep="first", maintain_order=True), "subtask")
 
@@ -183,15 +169,13 @@ def _build_readers(frame: pl.DataFrame) -> Section:
             numbers = format_interval(row, "accuracy"), format_number(CHANCE), not_reading, above
             rows.append([*names, *numbers, format_number(published), format_count(row["n"])])
     names_of_columns = ("reader", "profile", "trained on", "tested on", "accuracy", "chance", "baseline")
-    return Section(
+    sentence = (
         f"Accuracy with five options, chance {CHANCE:g}: {'; '.join(findings)}. On the official test sets, the paper's "
         "GA Reader has 0.251 and 0.243, and its best teams have 0.951 and 0.953 (section 4, tables 6 and 7). The paper "
-        "has no human accuracy.",
-        (*names_of_columns, "above baseline", "paper's GA", "n"),
-        rows,
-        figures.draw_readers(frame),
-        text_count=4,
+        "has no human accuracy."
     )
+    columns = (*names_of_columns, "above baseline", "paper's GA", "n")
+    return Section(sentence, columns, rows, figures.draw_readers(frame), text_count=4)
 
 
 def _build_compared(frame: pl.DataFrame) -> Section:
@@ -225,14 +209,12 @@ def _build_matrix(frame: pl.DataFrame) -> Section:
         paper = " to ".join(f"−{lost:.3f}" for lost in published.drops) if published else "–"
         against_home = format_signed(None if drop is None else -drop)
         rows.append([*cell, format_interval(row, "accuracy"), against_home, paper, format_count(row["n"])])
-    return Section(
+    sentence = (
         f"Transfer: {'; '.join(findings) or 'no reader was tested on the other subtask'}. In the paper, 29 submissions "
-        "lose between 0.002 and 0.219; its text calls all these losses substantial (section 4.3, tables 6 and 7).",
-        ("trained on", "tested on", "accuracy", "difference to same subtask", "in the paper", "n"),
-        rows,
-        figures.draw_matrix(frame),
-        text_count=2,
+        "lose between 0.002 and 0.219; its text calls all these losses substantial (section 4.3, tables 6 and 7)."
     )
+    names = ("trained on", "tested on", "accuracy", "difference to same subtask", "in the paper", "n")
+    return Section(sentence, names, rows, figures.draw_matrix(frame), text_count=2)
 
 
 def _build_breakdown(frame: pl.DataFrame) -> Section:
@@ -246,27 +228,24 @@ def _build_breakdown(frame: pl.DataFrame) -> Section:
                 names = kind, "not known" if group is None else group, row["trained_on"]
                 numbers = format_interval(row, "accuracy"), format_number(CHANCE), format_count(row["n"])
                 rows.append([*names, *numbers])
-    return Section(
+    sentence = (
         f"Accuracy by {' and '.join(kinds)}, with Wilson's intervals that count each "
-        "article once. With many groups, some differ by chance. The paper has no such numbers.",
-        ("by", "items", "trained on", "accuracy", "chance", "n"),
-        rows,
-        figures.draw_breakdown(frame),
-        text_count=3,
+        "article once. With many groups, some differ by chance. The paper has no such numbers."
     )
+    columns = ("by", "items", "trained on", "accuracy", "chance", "n")
+    return Section(sentence, columns, rows, figures.draw_breakdown(frame), text_count=3)
 
 
 def _build_quality(frame: pl.DataFrame) -> Section:
     columns: Columns = {"subtask": "subtask", "flag": lambda row: _FLAGS.get(row["flag"], row["flag"])}
     columns |= {"items": "count", "rated items": "n"}
     columns["share"] = lambda row: format_number(row["count"] / row["n"] if row["n"] else None)
-    return Section(
+    sentence = (
         f"The items have {format_count(_sum_counts(frame))} flags. The paper names two kinds of noise: no answer in "
         "the passage, and several right options (section 3.6). An item may have both. Items with too few raters have "
-        "no flags.",
-        *sections.tabulate(_sort_rows(frame, "subtask", "flag"), columns),
-        text_count=2,
+        "no flags."
     )
+    return Section(sentence, *sections.tabulate(_sort_rows(frame, "subtask", "flag"), columns), text_count=2)
 
 
 def _build_sample(frame: pl.DataFrame) -> Section:
@@ -276,13 +255,11 @@ def _build_sample(frame: pl.DataFrame) -> Section:
         right = wrong.pop(row["label"])
         question = row["question"].replace(PLACEHOLDER, "____")
         rows.append([row["subtask"], question, right, ", ".join(wrong), sections.shorten(row["article"], PASSAGE)])
-    return Section(
+    sentence = (
         "Quality control asks three questions (section 3.6). Does the right word fit? Does another word also fit? Does "
-        "the passage decide?",
-        ("subtask", "question", "right", "wrong", "passage"),
-        rows,
-        text_count=5,
+        "the passage decide?"
     )
+    return Section(sentence, ("subtask", "question", "right", "wrong", "passage"), rows, text_count=5)
 
 
 _INTERVAL = "accuracy low? high? n"

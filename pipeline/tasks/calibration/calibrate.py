@@ -141,9 +141,7 @@ def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str 
 def load_maps(target: str, model_id: str) -> dict[str, Map]:
     """Load the maps of the newest calibration of a model by a measure, such as `judge` or `judge:gpt-4o`, by language.
 
-    Raises:
-        Missing: there is none.
-        BadInput: several of the newest day fit.
+    Missing if there is none, BadInput if several of the newest day fit.
     """
     advice = sides.get_advice(target)
     is_ours = (pl.col("study") == STUDY) & (pl.col("model_id") == model_id) & pl.col("metric").str.starts_with("map_")
@@ -164,10 +162,8 @@ def load_maps(target: str, model_id: str) -> dict[str, Map]:
     maps = {}
     for (subset,), part in rows.sort("run").partition_by("subset", as_dict=True).items():
         x, y = (part.filter(metric=f"map_{name}")["value"].to_numpy() for name in "xy")
-        scalars = {name: part.filter(metric=f"map_{name}")["value"][0] for name in SCALARS}
-        maps[str(subset).removeprefix("lang ")] = Map(
-            x, y, **{k: np.nan if v is None else v for k, v in scalars.items()}
-        )
+        scalars = {name: part.filter(metric=f"map_{name}")["value"].fill_null(np.nan)[0] for name in SCALARS}
+        maps[str(subset).removeprefix("lang ")] = Map(x, y, **scalars)
     return maps
 
 

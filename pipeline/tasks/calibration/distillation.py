@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -14,20 +14,19 @@ from pipeline.examples.impscore import groups as graded
 from pipeline.examples.sources.files import read_table
 from pipeline.examples.sources.layout import parse_numbers
 from pipeline.examples.splits import draw_uniform
+from pipeline.metrics.commenting.correlation import correlate
+from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.metrics.resample import Floats
+from pipeline.score.signature import choose_head
 from pipeline.tasks.calibration import sides
-from pipeline.tasks.calibration.sides import COMMENT
 from pipeline.tasks.impscore import in_force, scoring
 from pipeline.tasks.impscore.train import describe_model, hash_in_order, read_shipped_groups
 from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import choose_precision
-from pipeline.tasks.record.model_registry import TrainedModel
-from pipeline.tasks.record.promotion import HeldOut
 from pipeline.text.language import detect_language
-
-if TYPE_CHECKING:
-    from pipeline.training.registry import Model
+from pipeline.training import registry
+from pipeline.training.registry import Model
 
 COLUMN = "implicitness_judged"
 SIZES = (100, 300, 1_000, 3_000)  # judged texts of a language to learn from
@@ -42,11 +41,8 @@ SCHEMA = {
 
 def read_judged(path: Path, column: str = COLUMN, text_column: str | None = None) -> pl.DataFrame:
     """Read the judged texts of a file: text, value, lang, split (by `thread_id` if it has that), each with a value."""
-    rows = read_table(
-        [path],
-        {"text": (text_column,) if text_column else ("text", "comment")},
-        {"value": (column,), "thread": ("thread_id",)},
-    )
+    texts = {"text": (text_column,) if text_column else ("text", "comment")}
+    rows = read_table([path], texts, {"value": (column,), "thread": ("thread_id",)})
     if rows["value"].null_count() == rows.height:
         raise BadInput(f"{path}: expected the column {column!r} of `undertone judge`; name another by --column")
     rows = parse_numbers(rows, "value", name=column)
@@ -63,7 +59,7 @@ def build_rows(texts: Any, values: Any, threads: Any = None) -> pl.DataFrame:
 def load_judged(judge: str = "") -> pl.DataFrame:
     """Load the judged comments of the tables: text, value, lang, split; comments of a thread are in one split."""
     values = sides.average(sides.load_side(f"judge:{judge}"), "value")
-    rows = sides.load_comments(values).join(values, on=COMMENT, how="inner", maintain_order="left")
+    rows = sides.load_comments(values).join(values, on=sides.COMMENT, how="inner", maintain_order="left")
     rows = rows.select("text", "value", "lang", thread=pl.concat_str("source", "thread_id", separator="/"))
     return select_judged(rows, "scores")
 
@@ -92,18 +88,14 @@ def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
     return enough_texts.with_columns(value=value)
 
 
-def fit(rows: pl.DataFrame, day: str | None = None) -> TrainedModel:
+def fit(rows: pl.DataFrame, day: str | None = None) -> model_registry.TrainedModel:
     """Fit a readout for each language on the model that answers for a day, of which all else stays.
 
-    Raises:
-        BadInput: that model does not fit its encoder, or a language has no text to learn from.
+    BadInput if that model does not fit its encoder, or a language has no text to learn from.
     """
     import torch
 
-    from pipeline.metrics.commenting.correlation import correlate
     from pipeline.models.encoder import encode
-    from pipeline.score.signature import choose_head
-    from pipeline.training.impscore import evaluation
     from pipeline.training.impscore.fit import fit_readout
 
     base = in_force.load_model(None, day)
@@ -128,10 +120,9 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> TrainedModel:
             mask = (part["split"] == split).to_numpy()
             predicted = readout(torch.from_numpy(vectors[mask])).numpy()
             evaluations.append((name, split, correlate(predicted, values[mask]).spearman, int(mask.sum())))
-    columns = {"metric": pl.lit("judge_spearman"), "epoch": pl.lit(0, pl.Int64), "baseline": pl.lit(None, pl.Float64)}
     schema = {"subset": pl.String, "split": pl.String, "value": pl.Float64, "pair_count": pl.Int64}
-    numbers = pl.DataFrame(evaluations, schema, orient="row").drop_nulls("value").with_columns(**columns)
-    numbers = numbers.with_columns(baseline_name=pl.lit(None, pl.String)).select(list(evaluation.COLUMNS))
+    numbers = pl.DataFrame(evaluations, schema, orient="row").drop_nulls("value")
+    numbers = model_registry.complete_evaluations(numbers.with_columns(metric=pl.lit("judge_spearman")))
     config |= {"base": base.model_id, "data_hash": hash_in_order(rows)}
     return replace(
         describe_model(tensors, config, numbers),
@@ -143,10 +134,8 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> TrainedModel:
     )
 
 
-def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
+def make_held_out(rows: pl.DataFrame) -> list[promotion.HeldOut]:
     """Hold out the judged texts of the test split, compared by rank correlation, and shipped graded groups."""
-    from pipeline.metrics.impscore import artefacts
-
     held_out = []
     for (lang,), part in rows.partition_by("lang", as_dict=True, maintain_order=True).items():
         test, train_rows = promotion.select_held_out(part), part.filter(pl.col("split") == "train")
@@ -161,7 +150,7 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
             return statistics
 
         held_out.append(
-            HeldOut(
+            promotion.HeldOut(
                 metric=f"judge_spearman_{lang}",
                 answer=answer,
                 baselines={name: count(values) for name, values in predictions.items()},
@@ -173,7 +162,7 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
     return held_out
 
 
-def _hold_out_groups(lang: str) -> HeldOut:
+def _hold_out_groups(lang: str) -> promotion.HeldOut:
     """Hold out the shipped graded test groups: a judge of few texts must not cost the order that a model knows."""
     groups = read_shipped_groups(lang).filter(pl.col("split") == "test").with_columns(lang=pl.lit(lang))
 
@@ -181,7 +170,7 @@ def _hold_out_groups(lang: str) -> HeldOut:
         parts = groups.with_columns(value=score(groups, model.model_id)).partition_by("group", maintain_order=True)
         return promotion.count_shares([kendall_tau(part["level"].to_list(), part["value"].to_list()) for part in parts])
 
-    return HeldOut(metric=f"graded_groups_tau_{lang}", answer=answer)
+    return promotion.HeldOut(metric=f"graded_groups_tau_{lang}", answer=answer)
 
 
 def score(rows: pl.DataFrame, model: str | None) -> pl.Series:
@@ -192,8 +181,6 @@ def score(rows: pl.DataFrame, model: str | None) -> pl.Series:
 
 def measure_rivals(rows: pl.DataFrame) -> pl.DataFrame:
     """Measure how far the model that answers now and the surface agree with the judge on held-out texts: SCHEMA."""
-    from pipeline.metrics.impscore import artefacts
-
     agreements = []
     for part in rows.partition_by("lang", maintain_order=True):
         test, train_rows = promotion.select_held_out(part), part.filter(pl.col("split") == "train")
@@ -215,12 +202,8 @@ def measure_model(rows: pl.DataFrame, model: str, price: float | None = None) ->
     return pl.DataFrame(agreements, schema=SCHEMA)
 
 
-def measure_curve(
-    rows: pl.DataFrame, sizes: Sequence[int] = SIZES, price: float | None = None, day: str | None = None
-) -> pl.DataFrame:
+def measure_curve(rows: pl.DataFrame, sizes: Sequence[int] = SIZES, price: float | None = None) -> pl.DataFrame:
     """Measure agreement (SCHEMA) by the number of judged texts, each set within the next; `price` is USD a text."""
-    from pipeline.training import registry
-
     is_train = rows["split"] == "train"
     train_rows = rows.filter(is_train)
     train_rows = train_rows.with_columns(draw_uniform(train_rows["text"]).alias("draw"))
@@ -233,15 +216,13 @@ def measure_curve(
         if not smaller.height:
             break
         with TemporaryDirectory() as folder:
-            trained = fit(smaller, day)
-            registry.write(Path(folder) / "model", trained.tensors, trained.config)
-            frames.append(measure_model(smaller, str(Path(folder) / "model"), price))
+            trained, path = fit(smaller), Path(folder) / "model"
+            registry.write(path, trained.tensors, trained.config)
+            frames.append(measure_model(smaller, str(path), price))
     return pl.concat(frames)
 
 
 def _measure_agreement(rows: pl.DataFrame, values: Any, by: str) -> dict[str, Any]:
-    from pipeline.metrics.commenting.correlation import correlate
-
     rho, _, low, high = correlate(pl.Series(values), rows["value"])[:4]
     numbers = {"spearman": rho, "low": low, "high": high, "n": rows.height}
     return {"lang": rows["lang"][0], "by": by, "texts": None, **numbers, "cost": None}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import date
+from functools import partial
 
 import polars as pl
 
@@ -16,9 +17,7 @@ _COLUMNS = pl.Schema({name: pl.Float64 if name == "value" else pl.String for nam
 def load_side(name: str) -> pl.DataFrame:
     """Load the ratings of a side: source, thread_id, comment_id, rater (a model, a judge, a person), value.
 
-    Raises:
-        BadInput: no such side, several judges or models that fit, or a field whose values are no numbers.
-        Missing: there are none.
+    Missing if there are none; BadInput for no such side, several judges or models that fit, and values of no numbers.
     """
     advice = get_advice(name)
     kind, _, detail = name.partition(":")
@@ -86,10 +85,7 @@ def _load_grades(_: str) -> pl.DataFrame:
 
 _SIDES: dict[str, tuple[Callable[[str], pl.DataFrame], str]] = {
     "scorer": (_load_scorer, "`undertone score implicitness --day DAY`"),
-    "judge": (
-        lambda judge: _load_scores("implicitness_judged", judge, "judge"),
-        "`undertone judge --day DAY --llm MODEL`",
-    ),
+    "judge": (partial(_load_scores, "implicitness_judged", kind="judge"), "`undertone judge --day DAY --llm MODEL`"),
     "people": (_load_labels, "`undertone label import`"),
     "grades": (_load_grades, "`undertone commenting ratings`"),
 }

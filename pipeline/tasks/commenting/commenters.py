@@ -67,13 +67,12 @@ def read_tables() -> Data:
 
 def read_file(path: Path, mapping: Mapping[str, str] | None = None) -> Data:
     """Read articles with comments from a file that `undertone import` reads; a tenth of them validates, by id."""
-    article_rows: list[tuple[str, str, str]] = []
-    comment_rows: list[tuple[str, str, str]] = []
-    for batch in importers.read(path, "own", mapping or {}, None):
-        article_rows += [(row.thread_id, row.title or "", row.text) for row in batch.page.articles]
-        comment_rows += [(row.thread_id, row.comment_id, row.text) for row in batch.page.comments]
-    all_articles = _make_frame(article_rows, "article_id", "title_text", "content_text")
-    comments = _make_frame(comment_rows, "article_id", "comment_id", "text")
+    pages = [batch.page for batch in importers.read(path, "own", mapping or {}, None)]
+    article_rows = [(row.thread_id, row.title or "", row.text) for page in pages for row in page.articles]
+    comment_rows = [(row.thread_id, row.comment_id, row.text) for page in pages for row in page.comments]
+    names = ("article_id", "title_text", "content_text", "comment_id", "text")
+    all_articles = pl.DataFrame(article_rows, schema=dict.fromkeys(names[:3], pl.String), orient="row")
+    comments = pl.DataFrame(comment_rows, schema=dict.fromkeys((names[0], *names[3:]), pl.String), orient="row")
     comments = comments.filter(pl.col("text").str.strip_chars() != "")
     by_length = all_articles.sort(pl.col("content_text").str.len_chars())  # as the tables do
     articles = by_length.unique("article_id", keep="last")
@@ -89,10 +88,6 @@ def read_file(path: Path, mapping: Mapping[str, str] | None = None) -> Data:
         content=corpus.tokenize_column(articles, "content_text"),
     )
     return Data(articles, comments.with_columns(words=corpus.tokenize_column(comments, "text")))
-
-
-def _make_frame(rows: list[tuple[str, str, str]], *names: str) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
 
 def fit(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | None = None) -> TrainedModel:

@@ -10,13 +10,10 @@ from pipeline.errors import Missing
 from pipeline.examples.commenting import threads as commenting
 from pipeline.examples.commenting.threads import Rules
 from pipeline.papers.commenting import VOCABULARY
-from pipeline.slices import Staged
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.record import day_texts, runs
-from pipeline.tasks.record.day_texts import ArticlePart
 from pipeline.text import segment
 from pipeline.text.language import detect_language
-from pipeline.text.segment import Tokenizer
 
 ORIGIN = "commenting"
 STEP = "threads"
@@ -36,17 +33,17 @@ def parse_rules(values: Mapping[str, Any]) -> Rules:
     return Rules(**{name: value for name, value in values.items() if name in Rules._fields and value is not None})
 
 
-def load_tokenizers() -> dict[str, Tokenizer]:
+def load_tokenizers() -> dict[str, segment.Tokenizer]:
     """Load the tokenizer of each language: jieba, as in the paper, and nltk."""
     return segment.load_tokenizers(resources=settings.resources())
 
 
-def format_tokenizer(tokenizer: Tokenizer) -> str:
+def format_tokenizer(tokenizer: segment.Tokenizer) -> str:
     """Format a tokenizer's name and version for tables and signatures."""
     return f"{tokenizer.name} {tokenizer.version}"
 
 
-def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[ArticlePart]:
+def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[day_texts.ArticlePart]:
     """Divide the articles that have comments, of all sources or of one, into parts; Missing without any."""
     missing = "no article{} has comments; import some: `undertone import archive.jsonl`"
     return day_texts.plan_articles(_scan_commented, rows_per_shard, only, missing)
@@ -63,7 +60,7 @@ def _scan_commented(source: str | None, snapshot: int | None) -> pl.LazyFrame:
     return day_texts.scan_articles(condition, snapshot).join(commented, on=THREAD, how="semi")
 
 
-def stage_words(part: ArticlePart) -> Staged:
+def stage_words(part: day_texts.ArticlePart) -> slices.Staged:
     """Tokenize the articles of a part and stage their words."""
     timer = runs.start()
     articles = day_texts.read_part(_scan_commented(part["source"], part["snapshot"]), part)
@@ -81,7 +78,7 @@ def stage_words(part: ArticlePart) -> Staged:
     return runs.time_shard(timer, warehouse.stage("threads", pl.concat(frames)))
 
 
-def tokenize_texts(texts: pl.Series, langs: pl.Series, tokenizers: Mapping[str, Tokenizer]) -> pl.Series:
+def tokenize_texts(texts: pl.Series, langs: pl.Series, tokenizers: Mapping[str, segment.Tokenizer]) -> pl.Series:
     """Tokenize each text with the tokenizer of its language."""
     words = [segment.split_words(text, tokenizers[lang].cut) for text, lang in zip(texts, langs, strict=True)]
     return pl.Series(words, dtype=pl.List(pl.String))
@@ -125,7 +122,7 @@ def _check_tokenized(comments: pl.DataFrame) -> None:
 
 
 def publish(
-    staged: Sequence[Staged], day: str, rules: Rules | None = None, run_id: str = "cli", only: str | None = None
+    staged: Sequence[slices.Staged], day: str, rules: Rules | None = None, run_id: str = "cli", only: str | None = None
 ) -> dict[str, int]:
     """Replace the threads of each source and their references; count the articles by split or reason to drop them.
 

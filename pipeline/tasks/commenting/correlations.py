@@ -14,7 +14,6 @@ from pipeline.metrics.overlap import weights
 from pipeline.tables import empty
 from pipeline.tasks.commenting import grades, overlap
 from pipeline.tasks.commenting.corpus import COMMENT, COMMENT_ID, GENERATED_ID, THREAD, THREAD_ID
-from pipeline.tasks.commenting.overlap import NAMES, format_name
 from pipeline.tasks.record import runs
 from pipeline.tasks.studies.rows import DECIMALS, build_frame, build_rows
 
@@ -74,7 +73,7 @@ def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.D
     `CORRELATED`; `difference` is how much higher a weighted metric correlates than the plain one. With fewer than
     `MIN_ARTICLES` articles there are no intervals but that of `human`, which is over the divisions of the raters.
     """
-    scores = judged.with_columns(pl.struct("metric", "is_weighted").alias("key"), format_name())
+    scores = judged.with_columns(pl.struct("metric", "is_weighted").alias("key"), overlap.format_name())
     keys = dict(scores.select("metric", "key").unique().iter_rows())
     metric_scores = {str(name): rows for (name,), rows in scores.partition_by("metric", as_dict=True).items()}
     rows: list[dict[str, Any]] = []
@@ -120,7 +119,7 @@ def write_correlations(day: str, run_id: str = "cli") -> pl.DataFrame:
         return pl.DataFrame(schema=CORRELATED)
     parts = {"": _NUMBERS, "_p": ("p",), "_difference": _DIFFERENCE}
     setting, rows = {"weights": find_preset()}, []
-    for row in correlations.with_columns(subset=format_name()).iter_rows(named=True):
+    for row in correlations.with_columns(subset=overlap.format_name()).iter_rows(named=True):
         for suffix, names in parts.items():
             numbers = {column: row[name] for column, name in zip(_NUMBERS, names, strict=False)}
             if numbers["value"] is not None:
@@ -146,14 +145,14 @@ def format_table_4(correlations: pl.DataFrame) -> pl.DataFrame:
         for columns in (_NUMBERS, _DIFFERENCE)
     )
     texts = {"value": pl.coalesce(value, pl.col("value").round(3).cast(pl.String)), "difference": difference}
-    rows = correlations.select(format_name(), "coefficient", "n", **texts)
+    rows = correlations.select(overlap.format_name(), "coefficient", "n", **texts)
     wide = rows.pivot("coefficient", index=["metric", "n"], values=list(texts), maintain_order=True)
     names = {f"value_{name}": name for name in COEFFICIENTS}
     wide = wide.rename(names | {f"difference_{name}": f"{name} over plain" for name in COEFFICIENTS})
     return wide.select(column for column in wide.columns if wide[column].null_count() < wide.height)
 
 
-def measure_sensitivity(names: Sequence[str] = NAMES) -> pl.DataFrame:
+def measure_sensitivity(names: Sequence[str] = overlap.NAMES) -> pl.DataFrame:
     """Correlate by each preset of weights (AAC-18, E11); `ratio` is of the mean weighted and plain scores."""
     graded = read_judged().select("item_id", "group", "grade").unique()
     results = []

@@ -32,13 +32,8 @@ _CHUNK = 256  # articles commented on at once
 _ROW = "__row__"  # no file has this name
 _SPACED = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # a letter or digit of writing that has blanks
 
-SCHEMA: dict[str, Any] = {
-    "row": pl.Int64,
-    "text": pl.String,
-    "tokens": pl.List(pl.String),
-    "score": pl.Float64,
-    "found_in": pl.String,
-}
+SCHEMA: dict[str, Any] = {"row": pl.Int64, "text": pl.String, "tokens": pl.List(pl.String), "score": pl.Float64}
+SCHEMA |= {"found_in": pl.String}
 
 
 class Comments(NamedTuple):
@@ -140,29 +135,26 @@ def generate(
     """Generate comments by one system on the test articles; return their count. Articles without one are `dropped`."""
     parse_day(day)
     timer = runs.start()
-    if system == HUMAN:
-        articles = _read_test_articles(day, system, run_id)
-        # those that are not references, one for each test article (AAC-26)
+    if system == PRETRAINED and ref is None:
+        raise BadInput("a pretrained commenter is a folder of `undertone train commenter --from`; name its folder")
+    is_trained = system not in (HUMAN, PRETRAINED)
+    model = commenters.load_model(ref, check_name("commenter", system, SYSTEMS), day) if is_trained else None
+    articles = _read_test_articles(day, system, run_id)
+    if model:
+        parts = enumerate(articles.iter_slices(_CHUNK))
+        comments = pl.concat(
+            _join_keys(make_comments(model, part, decoding, number * _CHUNK), part) for number, part in parts
+        )
+    elif system == HUMAN:  # those that are not references, one for each test article (AAC-26)
         candidates = warehouse.scan("reference_comments", pl.col("role") == "candidate").select(COMMENT)
         nulls = {"score": pl.lit(None, pl.Float64), "model_id": pl.lit(None, pl.String)}
         facts = {"config": pl.lit("{}"), "signature": pl.lit(f"{HUMAN}|undertone:{__version__}")}
         human = corpus.read_tokenized_comments(candidates)
         comments = human.select(*THREAD, "text", "tokens", found_in=COMMENT_ID, **nulls, **facts)
-    elif system == PRETRAINED:
-        if ref is None:
-            raise BadInput("a pretrained commenter is a folder of `undertone train commenter --from`; name its folder")
-        articles = _read_test_articles(day, system, run_id)
-        # an encoder-decoder reads articles untokenized
+    else:  # an encoder-decoder reads articles untokenized
         texts = corpus.scan_articles().collect()
         rows = articles.select(THREAD).join(texts, on=THREAD, how="left", maintain_order="left")
-        comments = _join_keys(make_pretrained_comments(rows, ref, decoding), rows)
-    else:
-        model = commenters.load_model(ref, check_name("commenter", system, SYSTEMS), day)
-        articles = _read_test_articles(day, system, run_id)
-        parts = enumerate(articles.iter_slices(_CHUNK))
-        comments = pl.concat(
-            _join_keys(make_comments(model, part, decoding, number * _CHUNK), part) for number, part in parts
-        )
+        comments = _join_keys(make_pretrained_comments(rows, str(ref), decoding), rows)
     return _write_comments(day, system, comments, articles, run_id, timer)
 
 
@@ -186,7 +178,6 @@ def _read_test_articles(day: str, system: str, run_id: str) -> pl.DataFrame:
 def _write_comments(
     day: str, system: str, rows: pl.DataFrame, articles: pl.DataFrame, run_id: str, timer: runs.Start
 ) -> int:
-    """Replace the comments of a system, and record the articles without one."""
     key = rows.select(pl.concat_str(*THREAD, pl.lit(system), "text", separator="\n")).to_series()
     comments = rows.with_columns(system=pl.lit(system), generated_id=hash_text(key), score=pl.col("score").round(6))
     comments = comments.select(TABLES["generated_comments"].schema.column_names())

@@ -15,6 +15,7 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.io.rows import read_chunks
 from pipeline.label import assignment, grading, quality, simulated
+from pipeline.metrics.labelling import agreement
 from pipeline.tables import empty
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting.corpus import COMMENT, COMMENT_ID, THREAD
@@ -221,8 +222,6 @@ def parse_number(row: Mapping[str, Any], name: str, place: str, limits: tuple[fl
 
 def measure_agreement(kind: str) -> pl.DataFrame:
     """Measure weighted kappa by both weights (the paper: .59; AAC-09): weights, value, low, high, n comments."""
-    from pipeline.metrics.labelling import agreement
-
     codes = quality.encode_grades(_collect_valid_grades(kind).filter(pl.col("n") >= assignment.PER_TASK))
     rows = []
     for name in ("linear", "quadratic"):

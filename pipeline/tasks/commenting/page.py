@@ -78,14 +78,12 @@ def _list_examples(judged: pl.DataFrame) -> pl.DataFrame:
 
 
 def _read_evaluations(day: str, condition: pl.Expr) -> pl.DataFrame:
-    """Read the evaluations of the models in force for a day."""
     of_day = pl.col("day") == parse_day(day)
     models = warehouse.scan("models", of_day & pl.col("is_promoted")).select("kind", "model_id")
     return warehouse.scan("evaluations", of_day & condition).join(models, on=["kind", "model_id"], how="semi").collect()
 
 
 def _read_history(day: str) -> pl.DataFrame:
-    """Read the losses of the commenters by epoch."""
     kinds = {commenters.get_kind(system): system for system in commenters.SYSTEMS}
     rows = _read_evaluations(day, pl.col("kind").is_in(list(kinds)) & (pl.col("metric") == "loss"))
     losses = {f"{split}_loss": pl.col("value").filter(split=split).first() for split in ("train", "validation")}

@@ -20,8 +20,6 @@ from pipeline.tasks.commenting.corpus import COMMENT, THREAD, THREAD_ID
 from pipeline.tasks.commenting.correlations import MIN_ARTICLES
 from pipeline.tasks.record import day_texts, model_choice, model_registry, promotion, runs, scores
 from pipeline.tasks.record.encoders import load_encoder
-from pipeline.tasks.record.model_registry import TrainedModel, select_scalars
-from pipeline.tasks.record.promotion import HeldOut
 from pipeline.training.registry import Model
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ def read_tables(kind: str) -> pl.DataFrame:
 
 def fit(
     rows: pl.DataFrame, kind: str, profile: str | None = None, changes: Mapping[str, Any] | None = None
-) -> TrainedModel:
+) -> model_registry.TrainedModel:
     """Fit a scorer and measure it."""
     from pipeline.training.commenting import quality
 
@@ -97,7 +95,7 @@ def fit(
     result = quality.fit(rows, recipe, encoder, settings.scratch("embeddings"))
     config = {**result.config, "kind": kind, "data_hash": model_registry.hash_rows(rows.select(_ROWS))}
     evaluations = measure(rows, kind, _load_scorer(result.tensors, config))
-    return TrainedModel(
+    return model_registry.TrainedModel(
         kind=kind,
         tensors=result.tensors,
         config=config,
@@ -105,11 +103,11 @@ def fit(
         doubt="there are too few articles for a test part" if evaluations.is_empty() else None,
         make_held_out=lambda: make_held_out(rows),
         texts=pl.concat([rows[name].alias("text") for name in ("text", "title", "content")]),
-        summary=select_scalars(config),
+        summary=model_registry.select_scalars(config),
     )
 
 
-def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
+def make_held_out(rows: pl.DataFrame) -> list[promotion.HeldOut]:
     """Hold out comments, by the rank correlation of which scorers are compared, also with the baselines."""
     from pipeline.models.commenting import quality
 
@@ -120,7 +118,7 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
     guesses = grading.predict_baselines(train_rows, test) if train_rows.height else {}
     articles = test.select(pl.coalesce("article_id", pl.format("\0{}", pl.int_range(pl.len())))).to_series()
     return [
-        HeldOut(
+        promotion.HeldOut(
             metric="spearman",
             answer=lambda model: count(quality.score_comments(model.build(_load_scorer), test)),
             baselines={name: count(values) for name, values in guesses.items()},

@@ -146,7 +146,6 @@ def erase_models(targets: Targets, hit_paths: set[str], erasure_id: str, run_id:
 
 
 def _record_traces(traces: list[Trace], erasure_id: str, run_id: str) -> None:
-    """Write rows of `model_erasures`; after a kill, a model keeps the record that it was in force."""
     models = warehouse.scan("models").sort("is_promoted", "day").collect()
     models_by_id = {row["model_id"]: row for row in models.iter_rows(named=True)}
     existing_rows = warehouse.scan("model_erasures", pl.col("erasure_id") == erasure_id).collect()

@@ -66,8 +66,7 @@ class _Row(NamedTuple):
 def check_request(request: Request, key: bytes | None) -> CheckedRequest:
     """Check a request, and convert its user ids to pseudonyms.
 
-    Raises:
-        BadInput: nothing or something unknown is named, or a user id cannot be hashed; with file, row and field.
+    BadInput if nothing or something unknown is named, or a user id cannot be hashed; with file, row and field.
     """
     if request.source is not None and not re.match(SOURCE, request.source):
         raise BadInput(f"{request.source!r} is no source name; use small letters, digits and _, a letter first")
@@ -203,12 +202,10 @@ def _find_stale(comments: pl.DataFrame, other_comments: pl.LazyFrame, *tables: s
 
 
 def _scan_keys(table: str, condition: pl.Expr, *columns: str, **renamed: str) -> pl.LazyFrame:
-    """Select distinct columns of rows in all states of a table."""
     return warehouse.scan_history(table).filter(condition).select(*columns, **renamed).unique()
 
 
 def _select_unshared(rows: pl.DataFrame, other_rows: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
-    """Select the distinct values of columns that no other row has."""
     keys = rows.select(columns).unique()
     shared = other_rows.select(columns).join(keys.lazy(), on=columns, how="semi").unique()
     return keys.join(shared.collect(engine="streaming"), on=columns, how="anti").sort(columns)

@@ -11,10 +11,13 @@ import numpy as np
 import polars as pl
 
 from pipeline import logs, sample, settings
+from pipeline.collect.importers import read
 from pipeline.errors import BadInput, Missing
 from pipeline.io.atomic import write_text
 from pipeline.io.lines import read_json_lines
+from pipeline.metrics.impscore.ranking import average_correlations
 from pipeline.progress import OnProgress
+from pipeline.score import explain
 from pipeline.score import reference as scales
 from pipeline.score.reference import Reference, Scale
 from pipeline.score.signature import drop_earlier_scores
@@ -99,8 +102,6 @@ def write_reference(reference: Reference) -> str:
 
 def _measure_groups(groups: pl.DataFrame) -> dict[str, Scale]:
     """Fit the thresholds on the groups of the validation split, and measure them on those of the test split."""
-    from pipeline.metrics.impscore.ranking import average_correlations
-
     group_scales = {}
     for (lang,), part in groups.with_columns(value="implicitness").group_by("lang"):
         parts = [part.filter(split=split) for split in ("validation", "test")]
@@ -114,8 +115,6 @@ def _measure_groups(groups: pl.DataFrame) -> dict[str, Scale]:
 
 def _read_sample() -> list[str]:
     """Read the comments of the sample's pages and threads, and its sentences from pairs of similar ones."""
-    from pipeline.collect.importers import read
-
     paths = [path for site in sample.list_sites() for path in sample.list_pages(site)]
     batches = [batch for path in paths for batch in read(path, None, {}, None)]
     batches += read(sample.THREADS, "sample_news", sample.THREAD_COLUMNS, None)
@@ -159,7 +158,6 @@ def add_words(
     scores: pl.DataFrame, column: str, ref: str | None, on_progress: OnProgress = lambda _: None
 ) -> pl.DataFrame:
     """Add `words` to scored rows: position, word, and how the score would change without it; null for one word."""
-    from pipeline.score import explain
 
     def score(texts: list[str], lang: str) -> list[float]:
         rows = pl.DataFrame({"text": texts}, schema={"text": pl.String})

@@ -1,6 +1,5 @@
 """Score the texts of any frame by a model, for tasks and commands."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,12 +13,10 @@ from pipeline.score import signature
 from pipeline.tasks.impscore import in_force
 from pipeline.tasks.record import model_choice
 from pipeline.tasks.record.encoders import choose_precision, load_encoder
-from pipeline.tasks.record.model_choice import Choice
 from pipeline.text.language import detect_language
 
 if TYPE_CHECKING:
     from pipeline.models.encoder import Encoder
-    from pipeline.models.impscore import Meaning
     from pipeline.score.implicitness import Head
 
 SCORE_SCHEMA = {"text_hash": pl.String, "value": pl.Float64, "signature": pl.String}
@@ -44,7 +41,7 @@ def load_heads(ref: str | None, precision: str | None = None) -> LoadedModel:
 
 
 @lru_cache(maxsize=2)
-def _load_heads(choice: Choice, precision: str, _threads: int) -> LoadedModel:
+def _load_heads(choice: model_choice.Choice, precision: str, _threads: int) -> LoadedModel:
     from pipeline.score import implicitness
 
     def load_head_encoder(config: dict[str, Any]) -> "Encoder":
@@ -103,10 +100,3 @@ def score_triples(rows: pl.DataFrame, ref: str | None, on_progress: OnProgress =
         triples = implicitness.score_triples(part, model.choose_head(str(lang)), on_progress)
         parts.append(part.select("pair_id", "source", "split").hstack(triples))
     return pl.concat(parts) if parts else rows.select("pair_id", "source", "split")
-
-
-def embed_meanings(texts: Sequence[str], lang: str, ref: str | None) -> "Meaning":
-    """Embed texts of one language in both spaces of a model."""
-    from pipeline.score import implicitness
-
-    return implicitness.compute_meanings(texts, load_heads(ref).choose_head(lang))

@@ -24,7 +24,6 @@ from pipeline.tasks.impscore.pairs import load_all_pairs
 from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
-from pipeline.tasks.record.promotion import HeldOut
 from pipeline.training.registry import Model
 
 PROFILE = "undertone"
@@ -80,7 +79,7 @@ def train_file(
     return model_registry.train_into(out, fit, force=force)
 
 
-def make_held_out(pairs: pl.DataFrame) -> list[HeldOut]:
+def make_held_out(pairs: pl.DataFrame) -> list[promotion.HeldOut]:
     """Hold out pairs, by both accuracies of which models are compared, the first with surface baselines too."""
     rows, train_pairs = promotion.select_held_out(pairs), pairs.filter(pl.col("split") == "train")
 
@@ -102,7 +101,7 @@ def make_held_out(pairs: pl.DataFrame) -> list[HeldOut]:
         ("pragmatics_accuracy", pragmatics, {}),
     )
     return [
-        HeldOut(metric=metric, answer=partial(answer, value=value), baselines=others, texts=rows["implicit"])
+        promotion.HeldOut(metric=metric, answer=partial(answer, value=value), baselines=others, texts=rows["implicit"])
         for metric, value, others in metrics
     ]
 

@@ -28,14 +28,9 @@ COUNT = RECRUITING["sets"] * RECRUITING["items_per_set"]
 """Items that the paper gives to people, of each kind."""
 
 
-def check_kind(kind: str) -> str:
-    """Check the name of a task for people and return it."""
-    return check_name("task for people", kind, KINDS)
-
-
 def read_items(kind: str, path: Path | None = None) -> pl.DataFrame:
     """Read graded groups or choice questions; by default the shipped groups for tests, or questions made of them."""
-    is_choice = check_kind(kind) == CHOICE
+    is_choice = check_name("task for people", kind, KINDS) == CHOICE
     if path:
         return questions.read(path) if is_choice else graded.read(path)
     groups = train.read_shipped_groups("en").filter(pl.col("split") == "test")

@@ -20,7 +20,6 @@ from pipeline.metrics.judging import reliability
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
-from pipeline.tasks.asking import Options
 from pipeline.tasks.judging.modes import DECIMALS, LOGPROBS, MODES, SCALE, SCHEMA, Pairwise, Plan, Scale
 from pipeline.tasks.record import runs
 from pipeline.text.language import detect_language
@@ -64,7 +63,7 @@ def choose_params(plan: Plan, params: Mapping[str, Any] | None) -> dict[str, Any
 
 
 def choose_answered_params(
-    rows: pl.DataFrame, plan: Plan, options: Options, paths: Sequence[Path]
+    rows: pl.DataFrame, plan: Plan, options: asking.Options, paths: Sequence[Path]
 ) -> Mapping[str, Any]:
     """Choose the parameters of the requests that files answer: none, or the defaults of a service."""
     keys = {key for path in paths for key in _read_answers(path)}
@@ -74,7 +73,7 @@ def choose_answered_params(
     return params if has_answers else {}
 
 
-def judge(rows: pl.DataFrame, plan: Plan, options: Options, ask: Ask) -> Judgement:
+def judge(rows: pl.DataFrame, plan: Plan, options: asking.Options, ask: Ask) -> Judgement:
     """Judge rows of text and context, perhaps null; equal ones are judged once, blank ones not at all.
 
     A round begins when the one before is complete; so the same questions follow from the same answers, and a run that
@@ -123,7 +122,7 @@ def _list_items(rows: pl.DataFrame) -> pl.DataFrame:
     return texts.with_columns(lang=lang, item=pl.when(~pl.col("text").str.contains(BLANK)).then(number))
 
 
-def _start(items: pl.DataFrame, plan: Plan, options: Options) -> list[Scale] | list[Pairwise]:
+def _start(items: pl.DataFrame, plan: Plan, options: asking.Options) -> list[Scale] | list[Pairwise]:
     if plan.mode not in MODES:
         raise BadInput(f"no mode {plan.mode!r}; there are {', '.join(MODES)}")
     distinct = items.drop_nulls("item").unique("item").sort("item")
@@ -132,7 +131,7 @@ def _start(items: pl.DataFrame, plan: Plan, options: Options) -> list[Scale] | l
     return [MODES[plan.mode](part.select(columns), str(lang), plan, options) for (lang,), part in parts.items()]  # type: ignore[return-value]
 
 
-def estimate(rows: pl.DataFrame, plan: Plan, options: Options, *, batch: bool = False) -> pl.DataFrame:
+def estimate(rows: pl.DataFrame, plan: Plan, options: asking.Options, *, batch: bool = False) -> pl.DataFrame:
     """Estimate what the first round would cost, and name the requests of all rounds; send nothing."""
     sessions = _start(_list_items(rows), plan, options)
     requests = [request for session in sessions for request in session.list_requests(0)]
@@ -141,7 +140,7 @@ def estimate(rows: pl.DataFrame, plan: Plan, options: Options, *, batch: bool = 
     return pl.DataFrame([{"round": 1, **first._asdict(), "requests_of_all_rounds": count}])
 
 
-def ask_service(options: Options) -> Ask:
+def ask_service(options: asking.Options) -> Ask:
     """Return what sends requests to the service, or takes their answers from the ledger alone."""
     has_answers = False
 
@@ -154,7 +153,7 @@ def ask_service(options: Options) -> Ask:
     return ask
 
 
-def ask_batch(options: Options, batches: list[pl.DataFrame]) -> Ask:
+def ask_batch(options: asking.Options, batches: list[pl.DataFrame]) -> Ask:
     """Return what hands a round over to the provider's batch API, or collects it; states go to `batches`."""
 
     def ask(requests: Sequence[Request]) -> Replies:
@@ -238,7 +237,7 @@ def sample_comments(day: str, days: int = DAYS, limit: int = SAMPLE) -> pl.DataF
     return rows
 
 
-def select_answered(rows: pl.DataFrame, plan: Plan, options: Options, ask: Ask) -> pl.DataFrame:
+def select_answered(rows: pl.DataFrame, plan: Plan, options: asking.Options, ask: Ask) -> pl.DataFrame:
     """Select the sources all of whose texts have answers on a scale; a part of a source is no random sample of it."""
     if plan.mode != SCALE or not judge(rows, plan, options, ask).open_requests:
         return rows
@@ -252,16 +251,15 @@ def select_answered(rows: pl.DataFrame, plan: Plan, options: Options, ask: Ask) 
 
 
 def judge_day(
-    rows: pl.DataFrame, day: str, plan: Plan, options: Options, ask: Ask, *, needs_all: bool = False
+    rows: pl.DataFrame, day: str, plan: Plan, options: asking.Options, ask: Ask, *, needs_all: bool = False
 ) -> Judgement:
     """Judge comments of `sample_comments` and write their values into `scores`, in place of those of this judge.
 
     If `needs_all` is set and a round is not complete, nothing is written. A limit on cost ends a run early. Signatures
     end with the number of comments of source and day, so that growth after the judgement is seen.
 
-    Raises:
-        Refused: the answers do not come from the texts of a language; no value of it is written.
-        Retry: some requests failed for now; the answers of the others are kept.
+    Refused if the answers do not come from the texts of a language; no value of it is written. Retry if some requests
+    failed for now; the answers of the others are kept.
     """
     started = runs.start()
     is_judged = pl.col("day").is_in(rows["day"].unique().to_list())
@@ -290,7 +288,7 @@ def judge_day(
 def run(
     day: str,
     plan: Plan,
-    options: Options,
+    options: asking.Options,
     days: int = DAYS,
     limit: int = SAMPLE,
     params: Mapping[str, Any] | None = None,

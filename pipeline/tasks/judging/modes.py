@@ -15,9 +15,7 @@ from pipeline.llm.ledger.answers import Answer
 from pipeline.llm.questions import judging
 from pipeline.llm.request import Request, dump_json
 from pipeline.metrics.judging import bradley_terry, pairing, reliability
-from pipeline.metrics.judging.bradley_terry import Comparisons
 from pipeline.tasks import asking
-from pipeline.tasks.asking import Options
 
 SCALE, PAIRWISE = "scale", "pairwise"
 LOGPROBS: Mapping[str, Any] = {"logprobs": True, "top_logprobs": 20}  # what `scale` asks a server for by default
@@ -55,7 +53,7 @@ class Session:
     items: pl.DataFrame
     lang: str  # en or zh
     plan: Plan
-    options: Options
+    options: asking.Options
     targets: dict[str, Any] = field(default_factory=dict)  # what each request is about, by its key
     reasons: dict[str, str] = field(default_factory=dict)  # why an answer could not be read, by the key of its request
     version: str = ""  # of the prompt
@@ -196,8 +194,8 @@ class Pairwise(Session):
         for pair, _, labels in self.parse_answers(answers, judging.PAIR):
             self.outcomes.append((*pair, judging.OUTCOMES[labels["more_implicit"]]))
 
-    def _collect(self) -> Comparisons:
-        return Comparisons(*np.array(self.outcomes, np.int64).reshape(-1, 3).T)
+    def _collect(self) -> bradley_terry.Comparisons:
+        return bradley_terry.Comparisons(*np.array(self.outcomes, np.int64).reshape(-1, 3).T)
 
     def estimate(self) -> pl.DataFrame:
         """Estimate the values in log-odds, with a mean of 0."""

@@ -13,10 +13,11 @@ import polars as pl
 
 from pipeline import left_out, warehouse
 from pipeline.errors import BadInput, Missing, Retry
+from pipeline.examples.impscore.clusters import cluster_near_duplicates
 from pipeline.io.rows import read_chunks
 from pipeline.label import label_files, rating_files, schema, selection, simulated, stages
 from pipeline.label.selection import Rules
-from pipeline.label.stages import KEY
+from pipeline.metrics.labelling import agreement, ratings
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.labelling import projects
@@ -32,12 +33,7 @@ STEPS: tuple[Step, ...] = ((1, 1), (1, 2), (2, 1), (2, 2))
 
 
 def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
-    """Select comments of a day as tasks of a project; return its task count, or raise Missing if it has no task.
-
-    Existing tasks keep their random ids.
-    """
-    from pipeline.examples.impscore.clusters import cluster_near_duplicates
-
+    """Select comments of a day as tasks of a project; return its task count, or raise Missing if it has no task."""
     timer = runs.start()
     comments = warehouse.scan("comments", pl.col("day") == parse_day(day)).sort("source", "thread_id", "comment_id")
     rows = comments.collect()
@@ -185,7 +181,6 @@ def _simulate(project: str, step: Step, tasks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _warn_stuck(project: str, step: Step, full_tasks: pl.DataFrame) -> None:
-    """Log the tasks that wait although the tool gives them to no rater any more."""
     stuck = full_tasks.join(list_step_tasks(project, step)[0], on="task_id", how="semi")
     if step == STEPS[0]:  # which asks for all tasks, settled or not
         waiting = decide(project).annotations.filter(reason="too_few_raters")
@@ -236,8 +231,8 @@ def add_labels(
         late = fresh.join(final, on=final.columns, how="semi")
         fresh = fresh.join(final, on=final.columns, how="anti")
         replaced = projects.find_replaced(current, fresh)
-        labels, repeated = stages.drop_repeats(pl.concat([current.join(replaced, on=KEY, how="anti"), fresh]))
-        superseded = (current.join(replaced, on=KEY, how="semi"), repeated.filter(reason="superseded"))
+        labels, repeated = stages.drop_repeats(pl.concat([current.join(replaced, on=stages.KEY, how="anti"), fresh]))
+        superseded = (current.join(replaced, on=stages.KEY, how="semi"), repeated.filter(reason="superseded"))
         reasons = (("after_adjudication", late), *(("superseded", frame) for frame in superseded))
         changes["dropped"] = pl.concat(frame.select(reason=pl.lit(name), row_key=_ROW) for name, frame in reasons)
         changes["is_same"] = not fresh.height and not replaced.height
@@ -279,12 +274,9 @@ def find_waiting_step(project: str) -> Step | None:
 
 def count_states(project: str) -> pl.DataFrame:
     """Count settled and waiting fields: state, reason, round, fields, tasks."""
-    return (
-        decide(project)
-        .annotations.group_by("state", "reason", "round")
-        .agg(fields=pl.len().cast(pl.Int64), tasks=pl.col("task_id").n_unique().cast(pl.Int64))
-        .sort("state", "reason", "round", descending=[True, False, False])
-    )
+    keys, counts = ["state", "reason", "round"], {"fields": pl.len(), "tasks": pl.col("task_id").n_unique()}
+    states = decide(project).annotations.group_by(keys).agg(**counts).cast(dict.fromkeys(counts, pl.Int64))
+    return states.sort(keys, descending=[True, False, False])
 
 
 def count_reopened() -> dict[str, int]:
@@ -304,8 +296,6 @@ def measure_file_agreement(path: Path, reading: rating_files.Reading | None = No
     `measure_agreement`; any other file, and one with a `reading`, those of `metrics.labelling.ratings`. A value of
     the adjudicator counts where the raters agree, too (CSD-18 to CSD-20).
     """
-    from pipeline.metrics.labelling import ratings
-
     if reading is not None or not label_files.is_of_form(path):
         reading = reading or rating_files.Reading()
         return ratings.tabulate(rating_files.read(path, reading), reading.level, reading.values)
@@ -330,8 +320,6 @@ def measure_agreement(decisions: stages.Decisions) -> pl.DataFrame:
     The labels of the first round stay in the measures of that round, whatever the second one changed. Where the three
     agreed, there was no adjudicator, and the fourth label is theirs (CSD-15, CSD-16).
     """
-    from pipeline.metrics.labelling import agreement
-
     cell = ["task_id", "field"]
     rater_labels = decisions.labels.filter(stage=1).sort("rater_id")
     by_rater = rater_labels.group_by(*cell, "round").agg(

@@ -20,7 +20,6 @@ from pipeline.errors import BadInput, Missing
 from pipeline.io.atomic import write_text
 from pipeline.label import assignment, label_files, label_studio, simulated, stages, studio_client, task_files
 from pipeline.label.schema import Form
-from pipeline.label.stages import KEY
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE, empty
 from pipeline.tasks.record import runs
@@ -235,7 +234,6 @@ def find_studio(address: str | None = None, token: str | None = None) -> Studio 
 
 @contextmanager
 def _connect(project: Project, studio: Studio | None) -> "Iterator[tuple[httpx.Client, int]]":
-    """Connect to Label Studio; yield the client and the id of the project there."""
     if studio is None:
         names = "UNDERTONE_STUDIO_URL and UNDERTONE_STUDIO_KEY, or the Airflow connection undertone_label_studio"
         raise Missing(f"no Label Studio: set {names}")
@@ -300,9 +298,9 @@ def read_labels(name: str) -> pl.DataFrame:
 
 def find_replaced(current: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
     """Find the keys of labels with a new value, where a time is missing so that their order is unknown."""
-    pairs = current.join(fresh, on=KEY, how="inner", suffix="_new")
+    pairs = current.join(fresh, on=stages.KEY, how="inner", suffix="_new")
     is_untimed = pl.col("labelled_at").is_null() | pl.col("labelled_at_new").is_null()
-    return pairs.filter(is_untimed & (pl.col("value") != pl.col("value_new"))).select(KEY).unique()
+    return pairs.filter(is_untimed & (pl.col("value") != pl.col("value_new"))).select(stages.KEY).unique()
 
 
 def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
@@ -311,12 +309,12 @@ def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
     def merge(lazy: pl.LazyFrame) -> pl.DataFrame:
         current = lazy.select(list(label_files.COLUMNS)).collect()
         fresh = labels.select(current.columns)
-        current = current.join(find_replaced(current, fresh), on=KEY, how="anti")
+        current = current.join(find_replaced(current, fresh), on=stages.KEY, how="anti")
         latest, _ = stages.drop_repeats(pl.concat([current, fresh]).unique(maintain_order=True))
         return latest.with_columns(project=pl.lit(name)).select(empty("labels").columns)
 
     current = warehouse.scan("labels", pl.col("project") == name)
-    if merge(current).sort(KEY).equals(rows := current.collect().sort(KEY)):
+    if merge(current).sort(stages.KEY).equals(rows := current.collect().sort(stages.KEY)):
         return rows.height
     return warehouse.replace("labels", warehouse.make_slice(project=name), merge, run_id)
 

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -12,14 +11,14 @@ from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.io.atomic import replace_file, write_text
 from pipeline.io.spreadsheets import escape_formula
 from pipeline.label import rhetoric, schema, stages
+from pipeline.metrics.labelling import agreement_study, label_analysis, predictability
+from pipeline.report.labelling import data_card
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.labelling.csd import count_waiting, decide, measure_agreement, read_tasks
 from pipeline.tasks.labelling.projects import check_name, format_origin, is_step
 from pipeline.tasks.record import pages, runs
-
-if TYPE_CHECKING:
-    from pipeline.report.labelling.data_card import Facts
+from pipeline.text import segment
 
 LICENCE = "not stated"  # of the annotations; the user who releases gives one
 REQUIRED = ("subtext",)  # fields without which a comment is not published
@@ -27,11 +26,8 @@ REQUIRED = ("subtext",)  # fields without which a comment is not published
 
 def collect_facts(
     project: str, day: str, licence: str = LICENCE, required: Sequence[str] = REQUIRED, name: str | None = None
-) -> "Facts":
+) -> data_card.Facts:
     """Collect the facts about a project for its page and for the card of its release."""
-    from pipeline.metrics.labelling import label_analysis
-    from pipeline.report.labelling.data_card import Facts
-
     tasks, decisions = read_tasks(project), decide(project)
     released = stages.release(decisions.annotations, required)
     published = tasks.join(released.dropped, on="task_id", how="anti")
@@ -40,7 +36,7 @@ def collect_facts(
     steps = [("select", *selections.sum().row(0))] if selections.height else []
     steps.append(("release", tasks.height, published.height, released.dropped.height))
     rows = build_rows(project, name or project, required).write_ndjson()
-    return Facts(
+    return data_card.Facts(
         release=name or project,
         created=parse_day(day),
         rows=_count_rows(published, "source", "lang"),
@@ -61,8 +57,6 @@ def _count_rows(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
 
 def render_card(project: str, day: str, required: Sequence[str] = REQUIRED, licence: str = LICENCE) -> str:
     """Render the card of the release in Markdown, for approval."""
-    from pipeline.report.labelling import data_card
-
     return data_card.render(collect_facts(project, day, licence, required))
 
 
@@ -73,9 +67,7 @@ def get_page_path(project: str) -> Path:
 
 def write_page(project: str, day: str) -> str:
     """Write the project's page: funnel, progress, agreement, ratios, overlaps, correlations; return its path."""
-    from pipeline.metrics.labelling import agreement_study, label_analysis, predictability
     from pipeline.report.labelling import page
-    from pipeline.text import segment
 
     decisions, facts = decide(project), collect_facts(project, day)
     values = stages.release(decisions.annotations, ()).values
@@ -134,8 +126,6 @@ def release(
     The release has the name of the project by default, and the day of its newest comment. Comments without one of the
     `required` fields are not published. `approved` is the card that was approved; BadInput if labels changed since.
     """
-    from pipeline.report.labelling import data_card
-
     timer, name = runs.start(), check_name(name or project)
     decisions = decide(project)
     if count := decisions.annotations.filter(state="open").height:
@@ -156,9 +146,6 @@ def release(
 
 def write_files(release: str) -> None:
     """Write the files of a release from `annotated_comments`, each completely or not at all, and update its card."""
-    from pipeline.metrics.labelling import label_analysis
-    from pipeline.report.labelling import data_card
-
     rows = warehouse.scan("annotated_comments", pl.col("release") == release).sort("row_id").collect()
     folder = settings.releases() / release
     free_text = pl.col("context", "text", "rhetoric", "plain", "meaning")

@@ -12,7 +12,6 @@ from pipeline.errors import BadInput
 from pipeline.examples.ndd import edits, similar
 from pipeline.metrics.ndd import comparisons, distance, pruning, similarity
 from pipeline.metrics.ndd import predicates as detection
-from pipeline.metrics.ndd.distance import Divergence, Weights
 from pipeline.metrics.ndd.model import Floats, Sentence
 from pipeline.score.compress.search import LONGEST, Search
 from pipeline.tasks.ndd import masked_lm, systems
@@ -71,7 +70,7 @@ def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.Dat
 
 
 def measure_similarity(
-    pairs: pl.DataFrame, day: str, ref: str | None, divergence: Divergence | None, weights: Weights
+    pairs: pl.DataFrame, day: str, ref: str | None, divergence: distance.Divergence | None, weights: distance.Weights
 ) -> pl.DataFrame:
     """Compare the distance with labels and grades of pairs: table 1, figures 3, 7 and 8 (NDD-10 to 13, 38)."""
     lm = masked_lm.load_model(ref, "en", day)
@@ -130,7 +129,7 @@ def load_treebank(syntax: str | None, limit: int) -> list[trees.Tree]:
 
 
 def measure_pruning(
-    treebank: Sequence[trees.Tree], day: str, ref: str | None = None, divergence: Divergence | None = None
+    treebank: Sequence[trees.Tree], day: str, ref: str | None = None, divergence: distance.Divergence | None = None
 ) -> pl.DataFrame:
     """Compare what NDD, PPL Deleter and chance drop of a treebank's sentences, without its trees (table 7; NDD-34).
 
@@ -160,7 +159,7 @@ def measure_pruning(
 
 
 def measure_predicates(
-    treebank: Sequence[trees.Tree], day: str, ref: str | None = None, divergence: Divergence | None = None
+    treebank: Sequence[trees.Tree], day: str, ref: str | None = None, divergence: distance.Divergence | None = None
 ) -> pl.DataFrame:
     """Find verbs, in place of predicates, by NDD of three edits, their ensemble and perplexity (table 8; NDD-35)."""
     lm, divergence = masked_lm.load_model(ref, "en", day), divergence or "kl"
@@ -201,8 +200,8 @@ def run_study(
     data: str | None,
     syntax: str | None,
     limit: int,
-    divergence: Divergence | None = None,
-    weights: Weights = "mean",
+    divergence: distance.Divergence | None = None,
+    weights: distance.Weights = "mean",
 ) -> pl.DataFrame:
     """Run one of `TESTS` on graded pairs or a treebank, by default the sample's; return its rows of `studies`.
 

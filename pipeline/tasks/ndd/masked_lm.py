@@ -30,7 +30,6 @@ from pipeline.tasks.record.encoders import choose_precision, hash_encoder
 from pipeline.text import sentences
 from pipeline.text.language import detect_language
 from pipeline.training import registry
-from pipeline.training.registry import Model
 
 if TYPE_CHECKING:
     from pipeline.models.ndd.count_lm import CountLM
@@ -138,7 +137,6 @@ def name_kind(lang: str) -> str:
 
 @lru_cache(maxsize=4)
 def _count_sample(lang: str) -> "CountLM":
-    """Count the words of articles, comments and graded sentences of the sample."""
     from pipeline.models.ndd import count_lm
 
     texts: list[str] = []
@@ -197,7 +195,7 @@ def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = Fa
         def count(is_right: Any) -> Floats:  # of each sentence
             return sum_units(promotion.count_shares(is_right), owner)
 
-        def answer(model: Model) -> Floats:  # a word that a model does not know is not right
+        def answer(model: registry.Model) -> Floats:  # a word that a model does not know is not right
             _, is_right, is_known = count_lm.find_right(model.build(count_lm.load), test_sentences)
             return count(is_right & is_known)
 

@@ -116,8 +116,8 @@ def compress_sentences(
         "bertscore": scorers.bertscore,
     }
     try:
-        if scorer_name in rivals:
-            scorer = rivals[scorer_name](model)
+        if rival := rivals.get(scorer_name):
+            scorer = rival(model)
         else:
             scorer = scorers.ndd(model, **asdict(method.distance), is_fast=scorer_name == "fast_ndd")
         answers: list[Compression] = []
@@ -154,13 +154,8 @@ def compress_texts(
     longest = max(map(len, texts["text"]), default=0)
     if longest > LONGEST_TEXT:
         raise BadInput(f"a text of {longest:,} characters; texts of up to {LONGEST_TEXT:,} can be compressed")
-    schema: dict[str, Any] = {
-        "compressed": pl.String,
-        "ratio": pl.Float64,
-        "after": pl.List(pl.String),
-        "dropped": pl.List(pl.Struct(DROPPED)),
-        "signature": pl.String,
-    }
+    schema: dict[str, Any] = {"compressed": pl.String, "ratio": pl.Float64, "after": pl.List(pl.String)}
+    schema |= {"dropped": pl.List(pl.Struct(DROPPED)), "signature": pl.String}
     other_columns = drop_earlier_scores(rows, "compression", [*schema])
     values: list[tuple[object, ...]] = [(None,) * len(schema)] * texts.height
     for lang, part in split_languages(texts):

@@ -18,7 +18,6 @@ from pipeline.io.atomic import check_empty, create_folder
 from pipeline.metrics.recam import retrieval
 from pipeline.models.devices import choose_device
 from pipeline.progress import OnProgress
-from pipeline.slices import Staged
 from pipeline.tables import TABLES
 from pipeline.tasks.recam import readers, targets
 from pipeline.tasks.recam.targets import RULES, Rules
@@ -121,7 +120,7 @@ def list_open_items(subtask: str, snapshots: Mapping[str, int | None] | None = N
     return building.build_items(targets.scan_articles(snapshot=snapshots["articles"]).collect(), rows, subtask)
 
 
-def stage_proposals(job: Job, choosing: Choosing) -> Staged:
+def stage_proposals(job: Job, choosing: Choosing) -> slices.Staged:
     """Train one reader on the other folds and stage its best words for each item of this fold."""
     timer = runs.start()
     proposals = propose_words(list_open_items(job["subtask"], job["snapshots"]), job, choosing)
@@ -167,7 +166,7 @@ def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: 
 
 
 def publish_items(
-    subtask: str, staged: Sequence[Staged], day: str, choosing: Choosing, rules: Rules, run_id: str = "cli"
+    subtask: str, staged: Sequence[slices.Staged], day: str, choosing: Choosing, rules: Rules, run_id: str = "cli"
 ) -> int:
     """Replace the items of a subtask with those that get five options; return their count.
 

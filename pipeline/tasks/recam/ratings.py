@@ -9,7 +9,6 @@ import polars as pl
 from pipeline import warehouse
 from pipeline.errors import Missing
 from pipeline.examples.recam import quality_control
-from pipeline.examples.recam.quality_control import Selection
 from pipeline.label import questionnaire, simulated
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.labelling.projects import Assignment, Project, Studio, Tool
@@ -72,7 +71,7 @@ def collect(
     return projects.add_labels(get_project(subtask).name, fetched.labels, run_id)
 
 
-def flag(subtask: str, run_id: str = "cli") -> tuple[pl.DataFrame, Selection]:
+def flag(subtask: str, run_id: str = "cli") -> tuple[pl.DataFrame, quality_control.Selection]:
     """Write the flags of valid answers to `cloze_items`; return `quality_control.measure_noise` and `select`."""
     tasks, name = read_tasks(subtask), get_project(subtask).name
     items = readers.read_all_items(subtask)

@@ -20,16 +20,12 @@ from pipeline.metrics.recam import audit, reading
 from pipeline.models import word_vectors
 from pipeline.models.devices import choose_device
 from pipeline.models.pinned import strip_path
-from pipeline.models.word_vectors import WordVectors
 from pipeline.papers.recam import LEADERBOARDS
 from pipeline.slices import parse_day
 from pipeline.tasks.record import model_choice, model_registry, promotion, runs
 from pipeline.tasks.record.encoders import hash_encoder, load_encoder
-from pipeline.tasks.record.model_registry import TrainedModel
-from pipeline.tasks.record.promotion import HeldOut
 from pipeline.text import segment, wordnet
 from pipeline.training import registry
-from pipeline.training.registry import Model
 
 EDGES = (100, 200, 400)  # words of a passage, the same for all sets of items
 BLIND = ("longest", "often_right", "option_only", "question_only")  # by length, majority and words
@@ -85,7 +81,7 @@ def get_module(profile: str) -> ModuleType:
     return list_modules()[check_name("profile", profile, list_modules())]
 
 
-def load_vectors(texts: Sequence[str], path: Path | None = None) -> WordVectors:
+def load_vectors(texts: Sequence[str], path: Path | None = None) -> word_vectors.WordVectors:
     """Load the vectors of the words of some texts from a file in GloVe's format, else compute them with the encoder."""
     from pipeline.models.recam import word_features
 
@@ -116,7 +112,7 @@ def fit(
     profile: str = "gated",
     changes: Mapping[str, Any] | None = None,
     path: Path | None = None,
-) -> TrainedModel:
+) -> model_registry.TrainedModel:
     """Fit a reader, with the results of its epochs and those on the test part, where there is one.
 
     The path is that of a file of word vectors, for readers that use them; for the others the folder or name of an
@@ -140,7 +136,7 @@ def fit(
     summary = pl.col("question").str.replace(cloze.PLACEHOLDER, cloze.select_right_option(), literal=True)
     test_items = items.filter(pl.col("split") == "test") if "split" in items.columns else items.clear()
     chance = 1 / len(items["options"][0])
-    return TrainedModel(
+    return model_registry.TrainedModel(
         kind=get_kind(subtask) if subtask else config["kind"],
         tensors=model.tensors,
         config=config,
@@ -171,14 +167,14 @@ def train(day: str, subtask: str, *, promote: bool = False, run_id: str = "cli",
     return model_registry.train(day, lambda: fit(read_items(subtask), subtask, **options), run_id, promote=promote)
 
 
-def make_held_out(items: pl.DataFrame) -> list[HeldOut]:
+def make_held_out(items: pl.DataFrame) -> list[promotion.HeldOut]:
     """Hold out items, by the accuracy on which readers are compared, also with answers without reading."""
     rows = promotion.select_held_out(items) if "split" in items.columns else items.clear()
     if not rows.height:
         return []
     shares = audit.answer_blindly(rows)
     return [
-        HeldOut(
+        promotion.HeldOut(
             metric="accuracy",
             answer=lambda model: promotion.count_shares(is_right(model, rows)),
             baselines={name: promotion.count_shares(shares[name]) for name in BLIND},
@@ -200,7 +196,7 @@ def evaluate_crossed(day: str, trained_on: str, tested_on: str, model_id: str, r
     return count
 
 
-def load_model(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | None = None) -> Model:
+def load_model(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | None = None) -> registry.Model:
     """Load a reader by its folder or id; without `ref`, the one of a subtask that is in force for a day."""
     missing = f"no reader of {subtask} is in force; train one: `undertone train reader --help`"
     model = model_choice.load_model(get_kind(subtask), ref, day, missing)
@@ -209,7 +205,7 @@ def load_model(ref: str | None, subtask: str = building.SUBTASKS[0], day: str | 
     return model
 
 
-def is_right(model: Model, items: pl.DataFrame) -> npt.NDArray[np.bool_]:
+def is_right(model: registry.Model, items: pl.DataFrame) -> npt.NDArray[np.bool_]:
     """Whether a reader chooses the right option of each item [n]; of equally likely options it chooses the first."""
     module = get_module(model.config["profile"])
     reader = model.build(module.load, choose_device())
@@ -218,7 +214,7 @@ def is_right(model: Model, items: pl.DataFrame) -> npt.NDArray[np.bool_]:
     return np.asarray(choices == items["label"].to_numpy(), np.bool_)
 
 
-def measure(items: pl.DataFrame, model: Model, subset: str = HOME) -> pl.DataFrame:
+def measure(items: pl.DataFrame, model: registry.Model, subset: str = HOME) -> pl.DataFrame:
     """Measure accuracy with its interval over articles, by part of speech and by length of passage (REC-28, REC-30).
 
     The baseline is the best way to answer the same items without reading (REC-32). Items may have upos. Return rows of
@@ -260,7 +256,7 @@ def rank_among_submissions(accuracy: float, tested_on: str, model_id: str = "") 
     return table.select(pl.col(column).rank("min", descending=True).cast(pl.Int64).alias("rank"), pl.all())
 
 
-def compare(items: pl.DataFrame, model: Model, other: Model) -> dict[str, Any]:
+def compare(items: pl.DataFrame, model: registry.Model, other: registry.Model) -> dict[str, Any]:
     """Compare two readers on the same items: how much more often the first is right, with its interval and p."""
     articles = items.select(cloze.normalise()).to_series()
     return dict(reading.compare(is_right(model, items), is_right(other, items), articles)._asdict())

@@ -11,13 +11,10 @@ import polars as pl
 from pipeline import settings, slices, warehouse
 from pipeline.errors import BadInput, check_name
 from pipeline.examples.recam import building, targets
-from pipeline.examples.recam.targets import Filter, Vectors
 from pipeline.score.signature import name_encoder
-from pipeline.slices import Staged
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.recam import abstractness
 from pipeline.tasks.record import day_texts, model_choice, runs
-from pipeline.tasks.record.day_texts import ArticlePart
 from pipeline.tasks.record.encoders import choose_precision, load_encoder
 from pipeline.text import concreteness, senses, tagging, wordnet
 
@@ -107,7 +104,7 @@ def _scan_summarised(source: str | None, snapshot: int | None) -> pl.LazyFrame:
     return day_texts.scan_articles(condition, snapshot).with_columns(reason=reason)
 
 
-def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[ArticlePart]:
+def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[day_texts.ArticlePart]:
     """Divide the articles of all sources, or of one, into parts; without any they are Missing."""
     missing = (
         "no English article{} has a summary; import some: `undertone import summaries.jsonl --map "
@@ -116,7 +113,7 @@ def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[
     return day_texts.plan_articles(scan_articles, rows_per_shard, only, missing)
 
 
-def stage_targets(part: ArticlePart, rules: Rules) -> Staged:
+def stage_targets(part: day_texts.ArticlePart, rules: Rules) -> slices.Staged:
     """Stage all tokens of the summaries of a part, each with the reason why it is no target."""
     timer = runs.start()
     articles = day_texts.read_part(scan_articles(part["source"], part["snapshot"]), part)
@@ -148,14 +145,13 @@ def find_targets(articles: pl.DataFrame, rules: Rules) -> Iterator[pl.DataFrame]
 
 
 def _score_concreteness(words: Sequence[str], rules: Rules) -> dict[str, float]:
-    """Score the concreteness of words; those that the scorer does not know have no score."""
     vectors = parse_path(rules.vectors)
     model = abstractness.load_model(rules.scorer, vectors)
     scores = abstractness.score_by_model(model, words, vectors if model.config.get("vectors") else None)
     return dict(scores.filter(pl.col("reason").is_null()).select("word", "concreteness").iter_rows())
 
 
-def _list_filters(rules: Rules) -> Sequence[Filter]:
+def _list_filters(rules: Rules) -> Sequence[targets.Filter]:
     """List the filters of section 3.4, the cheap ones first: each sees only what those before it keep."""
     filters = [*targets.FILTERS, targets.build_passage_filter(load_static_vectors(rules.vectors), rules.similar)]
     if rules.in_context:
@@ -166,19 +162,19 @@ def _list_filters(rules: Rules) -> Sequence[Filter]:
     return filters
 
 
-def load_static_vectors(path: str | None) -> Vectors:
+def load_static_vectors(path: str | None) -> targets.Vectors:
     """Load vectors of words out of context from a file, or compute them with the encoder and cache them by word."""
     return _load_static_vectors(parse_path(path), settings.encoder(), choose_precision())
 
 
 @cache
-def _load_static_vectors(path: Path | None, *_encoder: str) -> Vectors:
+def _load_static_vectors(path: Path | None, *_encoder: str) -> targets.Vectors:
     from pipeline.models.recam import word_features
 
     return word_features.make_static_lookup(abstractness.load_source(path))
 
 
-def publish_targets(staged: Sequence[Staged], day: str, rules: Rules, run_id: str = "cli") -> dict[str, int]:
+def publish_targets(staged: Sequence[slices.Staged], day: str, rules: Rules, run_id: str = "cli") -> dict[str, int]:
     """Replace the targets of each staged source; return the count of each subtask."""
     slices.parse_day(day)
     timer = runs.start(staged)

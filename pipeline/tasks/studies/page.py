@@ -13,6 +13,8 @@ from pipeline.tasks.record.pages import write_page
 
 def write(day: str, model: str | None = None) -> str:
     """Write the page of the newest studies up to a day, about `model` or the one in force; return its path."""
+    from pipeline.score import implicitness
+
     until, model_id = pl.col("day") <= parse_day(day), in_force.load_model(model, day).model_id
     model = model or model_id
     rows = pairs.load_all_pairs()
@@ -32,20 +34,13 @@ def write(day: str, model: str | None = None) -> str:
             triples = references.add_percentiles(triples, reference, f"i{place}", f"p{place}")
         contents["triples"] = triples
         contents["audit"] = artefacts.audit(rows).join(accuracies, on="subset", how="left")
-    contents["spaces"] = _build_spaces(model)
+    # the held-out English groups in both spaces (figures 11 to 13)
+    sentences = train.read_shipped_groups("en").filter(pl.col("split") == "test")
+    texts, groups = sentences["text"].to_list(), sentences["group"].to_list()
+    meanings = implicitness.compute_meanings(texts, scoring.load_heads(model).choose_head("en"))
+    vectors = meanings.pragmatic.numpy(), meanings.semantic.numpy()
+    silhouettes = list(spaces.silhouettes(*vectors, groups))
+    contents["spaces"] = page.Spaces(points=[*map(spaces.lay_out, vectors)], groups=groups, silhouettes=silhouettes)
     if not contents["studies"].height and not rows.height:
         raise Missing("nothing to show yet; `undertone study data-sets` or the DAG studies")
     return write_page(f"studies-{parse_day(day)}.html", page.render(contents))
-
-
-def _build_spaces(model: str) -> page.Spaces:
-    """Embed the held-out English groups in both spaces (figures 11 to 13)."""
-    sentences = train.read_shipped_groups("en").filter(pl.col("split") == "test")
-    meanings = scoring.embed_meanings(sentences["text"].to_list(), "en", model)
-    pragmatic, semantic = meanings.pragmatic.numpy(), meanings.semantic.numpy()
-    groups = sentences["group"].to_list()
-    return page.Spaces(
-        points=[spaces.lay_out(pragmatic), spaces.lay_out(semantic)],
-        groups=groups,
-        silhouettes=list(spaces.silhouettes(pragmatic, semantic, groups)),
-    )

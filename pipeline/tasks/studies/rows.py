@@ -22,7 +22,6 @@ from pipeline.report.impscore.study_rows import find_paper_count
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
-from pipeline.tasks.asking import Options
 from pipeline.tasks.impscore import in_force, pairs, rank, references
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.encoders import load_encoder
@@ -143,14 +142,14 @@ def list_detection_sources(model: str | None, sources: Sequence[str]) -> list[st
     return list(sources)
 
 
-def ask(source: str, options: Options, limit: int | None, day: str) -> int:
+def ask(source: str, options: asking.Options, limit: int | None, day: str) -> int:
     """Ask a language model about a data set's problematic sentences, for the ledger; return the number of answers."""
     texts = _load_problematic(source, limit)["text"].to_list()
     return sum(verdict is not None for verdict in asking.ask_verdicts(source, texts, options, day))
 
 
 def stage_detection(
-    source: str, day: str, options: Options, model: str | None = None, limit: int | None = None
+    source: str, day: str, options: asking.Options, model: str | None = None, limit: int | None = None
 ) -> Staged:
     """Ask a language model whether a data set's problematic sentences are problematic; stage its accuracy by bin."""
     started, rows = runs.start(), _load_problematic(source, limit)
@@ -219,7 +218,6 @@ def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> int:
 
 
 def _load_sentences(source: str) -> pl.DataFrame:
-    """Load a data set's distinct sentences: text, label."""
     rows = warehouse.scan("sentences", pl.col("source") == source).sort("item_id").select("text", "label").collect()
     if not rows.height:
         raise Missing(f"no sentences of {source}; `undertone pairs import {source} PATH`")

@@ -23,6 +23,7 @@ from pipeline.tasks.impscore.train import read_shipped_groups
 from pipeline.tasks.record import promotion, runs
 from pipeline.tasks.studies import rows as studies
 from pipeline.text.language import detect_language
+from pipeline.training import registry
 
 STUDY = "validation"
 SHIPPED, OWN = "shipped groups", "shipped model"
@@ -101,7 +102,6 @@ def _list_shipped() -> Iterator[Benchmark]:
 
 
 def _load_groups(lang: str, *, is_test: bool = True) -> pl.DataFrame:
-    """Load the shipped groups for tests, or the others."""
     return read_shipped_groups(lang).filter((pl.col("split") == "test") == is_test).with_columns(item="group")
 
 
@@ -147,8 +147,6 @@ def _find_language(rows: pl.DataFrame) -> str:
 
 def list_models(models: Sequence[str], day: str | None = None) -> dict[str, str]:
     """List the models at hand by name: the one in force, the shipped one, and those that are named, each once."""
-    from pipeline.training import registry
-
     named_refs = {"model in force": in_force.find_model_id(day), OWN: registry.read(in_force.SHIPPED).model_id}
     named_refs |= {f"model {Path(ref).name:.24}": ref for ref in models}
     _refuse_repeats([Path(ref).name for ref in {*models}], "models")
@@ -176,7 +174,6 @@ def read_values(path: Path) -> pl.DataFrame:
 
 
 def _average(rows: pl.DataFrame) -> pl.DataFrame:
-    """Average the values of a text: by, text_hash, value, signature."""
     rows = rows.drop_nulls("value")
     return rows.group_by("by", "text_hash").agg(pl.col("value").mean(), pl.col("signature").sort().first())
 
@@ -184,7 +181,6 @@ def _average(rows: pl.DataFrame) -> pl.DataFrame:
 def _measure(
     benchmark: Benchmark, refs: Mapping[str, str], tables: Sequence[pl.DataFrame], on_progress: OnProgress
 ) -> Iterator[dict[str, Any]]:
-    """Measure all scorers on a set: rows of SCHEMA."""
     rows = benchmark.rows.with_columns(lang=pl.lit(benchmark.lang), text_hash=hash_text(benchmark.rows["text"]))
     scores: dict[str, tuple[pl.Series, str]] = {}  # by scorer: values and signature
     for name, ref in refs.items():

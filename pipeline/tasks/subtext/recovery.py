@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.examples.splits import add_split
 from pipeline.io.atomic import check_empty
 from pipeline.llm.questions import recovery
 from pipeline.tasks import asking
-from pipeline.tasks.asking import Options
 from pipeline.tasks.record import model_registry
 from pipeline.text.language import detect_language
 
@@ -19,7 +19,7 @@ SOURCE = "recovery"  # of the answers in `completions`
 WIDTH = 64  # of a model with random initial weights
 
 
-def recover(rows: pl.DataFrame, options: Options) -> pl.DataFrame:
+def recover(rows: pl.DataFrame, options: asking.Options) -> pl.DataFrame:
     """Ask a language model for comments in plain words and their meanings: adds plain, meaning, reason for none."""
     langs, texts = _detect_languages(rows), rows["text"].to_list()
     questions = [recovery.format_question(text, context) for text, context in zip(texts, rows["context"], strict=True)]
@@ -31,7 +31,7 @@ def recover(rows: pl.DataFrame, options: Options) -> pl.DataFrame:
     return rows.drop(*schema, strict=False).hstack(pl.DataFrame(parsed, schema=schema, orient="row"))
 
 
-def choose(choices: pl.DataFrame, options: Options) -> list[int | None]:
+def choose(choices: pl.DataFrame, options: asking.Options) -> list[int | None]:
     """Ask which reading of `read_choices` is meant; return the index of each chosen option, None without a choice."""
     columns = choices.select("text", "context", "options", "question").iter_rows()
     questions = [recovery.format_choice(*row) for row in columns]
@@ -46,7 +46,7 @@ def _detect_languages(rows: pl.DataFrame) -> list[str]:
     return ["zh" if lang == "zh" else "en" for lang in texts.select(detect_language("_text")).to_series()]
 
 
-def _ask(name: str, langs: Sequence[str], questions: Sequence[str], options: Options) -> list[str | None]:
+def _ask(name: str, langs: Sequence[str], questions: Sequence[str], options: asking.Options) -> list[str | None]:
     """Ask questions, each with the prompt of its language; None for a missing or truncated answer."""
     pairs = zip(langs, questions, strict=True)
     requests = [asking.build_request(f"{name}_{lang}", question, options) for lang, question in pairs]
@@ -78,8 +78,6 @@ def train(
 
 def split_references(rows: pl.DataFrame) -> pl.DataFrame:
     """Split references 8:1:1 by item, with one row for each meaning."""
-    from pipeline.examples.splits import add_split
-
     split = add_split(rows.select(pair_id="item_id")).rename({"pair_id": "item_id"})
     return rows.join(split, on="item_id", maintain_order="left").with_columns(meaning="meanings").explode("meaning")
 

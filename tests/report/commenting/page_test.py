@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.report.commenting.metric_sections import EXAMPLES, LONG
-from pipeline.report.commenting.page import PARTS, render
+from pipeline.report.commenting.page import EXAMPLES, LONG, PARTS, render
 from tests.report.commenting import rows as data
 from tests.support.pages import HOSTILE, check_sections, tables, texts
 

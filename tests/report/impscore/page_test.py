@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline.metrics.impscore.detection import LABELS
-from pipeline.report.impscore.page import _PARTS, Contents, render
-from pipeline.report.impscore.study_sections import STUDIES
+from pipeline.report.impscore.page import _PARTS, STUDIES, Contents, render
 from tests.report.impscore import samples
 from tests.report.impscore.samples import ABLATION, AUDIT, DATA_SETS, DETECTION, DIVERSITY, SENSITIVITY, TRIPLES
 from tests.support.pages import HOSTILE, Page, check_names, check_print, check_sections, texts

@@ -104,4 +104,4 @@ def test_choices_have_an_interval(items: pl.DataFrame, model: str) -> None:
     expected = rank.choose(rows.head(20), model)["is_right"].mean()
     assert numbers["accuracy"][-1] == expected
     with pytest.raises(BadInput, match="no task for people 'grading'; there are ranking, choice, meaning"):
-        user_study.check_kind("grading")
+        user_study.read_items("grading")
