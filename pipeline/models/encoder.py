@@ -2,7 +2,8 @@
 
 Texts are sorted by length and cut into batches of about equal token counts; each distinct text is encoded once.
 Embeddings of one text differ by up to 2e-7 with the batch it falls in. In bfloat16, where padding would move them by
-1e-3, a batch on a CPU has texts of one length, and embeddings do not depend on it.
+1e-3, a batch on a CPU has texts of one length, and as many at every time: the products' kernels depend on the count,
+and embeddings with them by up to 1e-3. So they depend on nothing but the text.
 """
 
 import logging
@@ -229,25 +230,28 @@ def encode(
     size = GPU_TEXTS if is_gpu else len(distinct)
     portions = [distinct[start : start + size].tolist() for start in range(0, len(distinct), size)]
     budget = tokens or (GPU_TOKENS if is_gpu else CPU_TOKENS)
+    is_padded = is_gpu or encoder.precision == "float32"
     out = np.empty((len(distinct), encoder.dim), np.float32)
 
-    def embed(make_features: MakeFeatures, start: int, batch: IndexArray) -> IndexArray:
+    def embed(lengths: IndexArray, make_features: MakeFeatures, start: int, batch: IndexArray) -> IndexArray:
+        rows = batch if is_padded else np.resize(batch, max(1, budget // int(lengths[batch[0]])))  # some repeat
         try:
             with torch.inference_mode():  # holds for one thread only
-                out[start + batch] = embed_batch(encoder, make_features(batch)).float().cpu().numpy()
+                vectors = embed_batch(encoder, make_features(rows))[: len(batch)]
+                out[start + batch] = vectors.float().cpu().numpy()
         except torch.OutOfMemoryError:  # of a GPU that others use too
             if len(batch) == 1:
                 raise
             torch.cuda.empty_cache()
             for half in np.array_split(batch, 2):
-                embed(make_features, start, half)
+                embed(lengths, make_features, start, half)
         return start + batch
 
     with ThreadPoolExecutor(1) as tokenizing, ThreadPoolExecutor(encoder.threads) as pool:
         tokenized = tokenizing.map(partial(_tokenize, encoder), portions)
         for start, (lengths, make_features) in zip(range(0, len(distinct), size), tokenized, strict=True):
-            batches = make_batches(lengths, budget, is_padded=is_gpu or encoder.precision == "float32")
-            for rows in pool.map(partial(embed, make_features, start), batches):
+            batches = make_batches(lengths, budget, is_padded=is_padded)
+            for rows in pool.map(partial(embed, lengths, make_features, start), batches):
                 on_progress(int(counts[rows].sum()))
     return out[inverse]
 
