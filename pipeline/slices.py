@@ -10,21 +10,18 @@ from typing import NotRequired, TypedDict
 from pipeline.errors import BadInput
 
 
-class Shard(TypedDict):
-    """One mapped task's share of a day: rows whose text hash falls in part `part` of `parts`."""
-
-    day: str
-    part: int
-    parts: int
-    snapshots: dict[str, int | None]  # the input tables' snapshots, read once, so that all shards see the same rows
-
-
 class Staged(TypedDict):
     """A scratch file that a shard has written."""
 
     path: str
     rows: int
     seconds: NotRequired[float]  # of work, for the row of `runs` that tells of all shards
+
+
+class Shard(Staged):
+    """One mapped task's share of the texts of a day: a scratch file that the task before has written."""
+
+    day: str
 
 
 def parse_day(text: str) -> date:
@@ -58,16 +55,3 @@ def check_params(conf: Mapping[str, object] | None, declared: Mapping[str, objec
     """Refuse run parameters that the DAG does not declare: Airflow takes a misspelt one and runs on the default."""
     if unknown := sorted(set(conf or {}) - set(declared)):
         raise BadInput(f"unknown parameters: {', '.join(unknown)}; this DAG has {', '.join(sorted(declared))}")
-
-
-def plan(
-    day: str, rows: int, rows_per_shard: int, snapshots: dict[str, int | None], buckets: int | None = None
-) -> list[Shard]:
-    """Cut `rows` rows of a day into shards of about `rows_per_shard`; none for an empty day.
-
-    With `buckets`, a power of two, each shard is made of whole buckets of text hashes, so it may be larger.
-    """
-    parts = -(-rows // rows_per_shard)
-    if buckets and parts:
-        parts = min(buckets, 1 << (parts - 1).bit_length())
-    return [Shard(day=day, part=part, parts=parts, snapshots=snapshots) for part in range(parts)]

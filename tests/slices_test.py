@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.slices import check_params, parse_day, plan, resolve
+from pipeline.slices import check_params, parse_day, resolve
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -61,14 +61,3 @@ def test_a_misspelt_parameter_is_named() -> None:
     """A parameter that the DAG does not declare is BadInput naming it and those there are."""
     with pytest.raises(BadInput, match=r"unknown parameters: dai; this DAG has day, source"):
         check_params({"dai": "2026-11-19", "day": None}, {"source": "all", "day": None})
-
-
-@settings(deadline=None)
-@given(st.integers(0, 2000), st.integers(1, 5000))
-def test_shards_cover_the_rows_and_no_more(rows: int, size: int) -> None:
-    """There are just as many shards as rows of that size need, each with its own part of the same day and snapshots."""
-    shards = plan("2026-11-19", rows, size, {"comments": 7})
-    assert len(shards) * size >= rows > (len(shards) - 1) * size or rows == len(shards) == 0
-    assert [s["part"] for s in shards] == list(range(len(shards)))
-    assert all(s == {**s, "day": "2026-11-19", "parts": len(shards), "snapshots": {"comments": 7}} for s in shards)
-    assert len(plan("2026-11-19", rows, size, {}, 4)) == (0, 1, 2, 4, 4)[min(len(shards), 4)]

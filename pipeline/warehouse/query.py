@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import uuid4
 
 import polars as pl
@@ -25,6 +25,7 @@ from pipeline.warehouse.erase import lock_erasures
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
 
 MEMORY = "2GB"  # that DuckDB may take; what polars reads for it comes on top
 CORPUS_MEMORY = (
@@ -87,8 +88,7 @@ def connect(
     needed = _list_needed(sql, views)
     for name in TABLES:
         if name in needed:
-            # a LazyFrame pushes filters and columns down, and stays right after renames, unlike read_parquet over files
-            con.register(name, catalog.scan_widened(name))
+            con.register(name, _stream(catalog.scan_widened(name)))
     if _SCALES in needed:  # of all references: those of the home, and that of the shipped model
         files = [scales.SHIPPED, *settings.references().glob("*/*.json")]
         references = [scales.parse_reference(path.read_text(encoding="utf-8"), str(path)) for path in files]
@@ -96,6 +96,37 @@ def connect(
     for statement in (*(view for name, view in views.items() if name in needed), *(() if unsafe else _CLOSE)):
         con.execute(statement)
     return con
+
+
+class _StreamedFrame(pl.LazyFrame):
+    """A lazy frame whose `collect` makes batches: DuckDB calls it, and would hold all rows of a table in memory.
+
+    A lazy frame pushes filters and columns down, and stays right after renames, unlike read_parquet over files.
+    """
+
+    def collect(self, *_: Any, **__: Any) -> Any:
+        return _Batches(self)
+
+
+class _Batches(NamedTuple):
+    frame: pl.LazyFrame
+
+    @property
+    def schema(self) -> pl.Schema:
+        return self.frame.collect_schema()
+
+    def to_arrow(self) -> "pa.RecordBatchReader":
+        import pyarrow as pa
+
+        schema = pl.DataFrame(schema=self.schema).to_arrow().schema
+        tables = (batch.to_arrow().cast(schema) for batch in self.frame.collect_batches(maintain_order=False))
+        batches = chain.from_iterable(table.to_batches() for table in tables)
+        return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _stream(frame: pl.LazyFrame) -> pl.LazyFrame:
+    frame.__class__ = _StreamedFrame
+    return frame
 
 
 def _list_needed(sql: str, views: dict[str, str]) -> set[str]:

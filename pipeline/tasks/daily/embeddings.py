@@ -56,7 +56,7 @@ def score_texts(
         langs_by_encoder[name_encoder(head.encoder) if is_kept(head.encoder.name) else None].append(lang)
     parts = [pl.DataFrame(schema=scoring.SCORE_SCHEMA)]
     for name, langs in langs_by_encoder.items():
-        texts = rows.filter(pl.col("lang").is_in(langs)).with_columns(bucket=day_texts.divide_texts(BUCKETS))
+        texts = rows.filter(pl.col("lang").is_in(langs)).with_columns(bucket=day_texts.number_texts() % BUCKETS)
         if name is None:
             parts.append(scoring.score_texts(texts, model_id, on_progress, precision))
             continue

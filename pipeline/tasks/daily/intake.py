@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import Path
-from typing import Literal, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import polars as pl
 
@@ -25,10 +25,9 @@ from pipeline.slices import parse_day, parse_window
 from pipeline.tables import TABLES
 from pipeline.tasks.record import runs
 from pipeline.text.language import detect_language
+from pipeline.warehouse import buckets
 
-BUCKET_ROWS = 50_000  # comments of whole threads deduplicated at a time: what bounds the memory of an import
 _THREAD_ROWS = 800  # comments of one thread for each megabyte that an import may take: a thread is compared in memory
-_SCRATCH: Literal["lz4"] = "lz4"  # compression of what is read once or twice: it writes in half the time of zstd
 _KEY = ["thread_id", "comment_id"]
 _ID_COLUMNS = ("comment_id", "parent_id", "root_id", "row_key", "thread_id")
 _PAGE_SCHEMA = {"url": pl.String(), "fetched_at": pl.Datetime("us", "UTC"), "body": pl.String()}
@@ -178,24 +177,10 @@ class _Intake:
 
     def _deduplicate(self, articles: pl.DataFrame) -> None:
         """Stage the distinct comments with their context, and their copies as dropped, bucket by bucket."""
-        bucket_count = -(-self.thread_sizes.total() // BUCKET_ROWS)
-        paths = [f"{self.folder}/comments-*.parquet"]
-        if bucket_count > 1:
-            key = (pl.col("thread_id").hash(seed=0) % bucket_count).alias("bucket")
-            folder = pl.PartitionBy(f"{self.folder}/buckets", key="bucket", include_key=False)
-            # one pass writes all buckets: to filter the whole for each would cost the square
-            keyed = self._scan("comments").with_columns(key)
-            keyed.sink_parquet(
-                folder,
-                compression=_SCRATCH,
-                row_group_size=max(1_000, 2 * BUCKET_ROWS // bucket_count),  # of each bucket, one is in memory
-                mkdir="://" not in self.folder,
-                storage_options=warehouse.STORE,
-            )
-            buckets = self._scan("comments").select(key.unique().sort()).collect()["bucket"]
-            paths = [f"{self.folder}/buckets/bucket={bucket}/*.parquet" for bucket in buckets]
-        for number, path in enumerate(paths):
-            comments = pl.read_parquet(path, storage_options=warehouse.STORE)
+        comments = self._scan("comments")
+        parts = buckets.divide(comments, pl.col("thread_id").hash(seed=0), buckets.count_buckets(comments))
+        for number, part in enumerate(parts):
+            comments = part.collect()
             written = pl.coalesce(pl.col("created_at").dt.date(), pl.lit(parse_day(self.day)))
             is_inside = written.is_between(*self.window)
             outside = comments.filter(~is_inside).select(reason=pl.lit("outside_window"), row_key="row_key")
@@ -228,7 +213,7 @@ class _Intake:
 
     def _stage(self, kind: str, number: int, rows: pl.DataFrame) -> None:
         path = f"{self.folder}/{kind}-{number:05}.parquet"
-        rows.write_parquet(path, compression=_SCRATCH, storage_options=warehouse.STORE)
+        rows.write_parquet(path, compression=buckets.SCRATCH, storage_options=warehouse.STORE)
 
     def _scan(self, kind: str) -> pl.LazyFrame:
         return pl.scan_parquet(f"{self.folder}/{kind}-*.parquet", storage_options=warehouse.STORE)

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 import polars as pl
 
-from pipeline import settings, slices, warehouse
+from pipeline import settings, warehouse
 from pipeline.score import signature
 from pipeline.score.signature import IMPLICITNESS as METRIC
 from pipeline.slices import Shard, Staged, parse_day
@@ -45,10 +45,9 @@ def pin(day: str, model_id: str | None = None) -> Pins:
 
 def plan_shards(day: str, pins: Pins, rows_per_shard: int = ROWS_PER_SHARD) -> list[Shard]:
     """Divide the day's texts without a score by this model into shards; none if all have one."""
-    unscored = _scan_unscored(day, pins)
-    count = int(unscored.select(pl.len()).collect().item())
-    buckets = BUCKETS if settings.keep_embeddings() else None
-    return slices.plan(day, count, rows_per_shard, pins["snapshots"], buckets)
+    texts = day_texts.scan_comments(day, pins["snapshots"]["comments"], "text_hash", "text", "lang")
+    largest_count = BUCKETS if settings.keep_embeddings() else None  # so that no two tasks write the same partition
+    return day_texts.plan_shards(day, texts, ["text_hash"], _scan_scores(pins), rows_per_shard, largest_count)
 
 
 def score_shard(
@@ -56,8 +55,7 @@ def score_shard(
 ) -> Staged:
     """Score the texts of a shard, if so set by kept embeddings, and stage the scores."""
     started = runs.start()
-    unscored = _scan_unscored(shard["day"], pins)
-    texts = unscored.filter(day_texts.is_in_shard(shard)).sort("text_hash").collect()
+    texts = day_texts.read_shard(shard)
     if settings.keep_embeddings():
         scores = embeddings.score_texts(texts, pins["model_id"], on_progress, pins["precision"], shard["day"], run_id)
     else:
@@ -78,23 +76,18 @@ def _scan_scores(pins: Pins) -> pl.LazyFrame:
         signatures.append(signature.implicitness(model_id, *encoder, pins["precision"], lang, is_kept=is_kept))
     is_current = _is_by(model_id) & pl.col("signature").is_in(signatures)
     scores = warehouse.scan("scores", is_current, snapshot)
-    return scores.select(list(scoring.SCORE_SCHEMA)).unique("text_hash", keep="any")
+    return scores.select(list(scoring.SCORE_SCHEMA))
 
 
 def _is_by(model_id: str) -> pl.Expr:
     return (pl.col("metric") == METRIC) & (pl.col("model_id") == model_id)
 
 
-def _scan_unscored(day: str, pins: Pins) -> pl.LazyFrame:
-    scored = _scan_scores(pins).select("text_hash")
-    return day_texts.scan_texts(day, pins["snapshots"]["comments"]).join(scored, on="text_hash", how="anti")
-
-
 def stage_words(
     staged: Sequence[Staged], day: str, pins: Pins, limit: int, on_progress: Callable[[int], None] = lambda _: None
 ) -> Staged:
     """Explain the comments with the highest and the lowest scores of each source, and stage their words."""
-    scores = _join_scores(staged, day, pins, "text", "like_count")
+    scores = _join_scores(staged, day, pins, "text", "like_count").collect()
     # ordered as in the view `most_implicit`, so that the comments of the report are among these
     columns = {"source": False, "value": True, "like_count": True, "thread_id": False, "comment_id": False}
     ranked = scores.sort(*columns, descending=[*columns.values()], nulls_last=True)
@@ -107,9 +100,9 @@ def stage_words(
     return warehouse.stage("scores_explained", rows)
 
 
-def _join_scores(staged: Sequence[Staged], day: str, pins: Pins, *columns: str) -> pl.DataFrame:
+def _join_scores(staged: Sequence[Staged], day: str, pins: Pins, *columns: str) -> pl.LazyFrame:
     """Join the comments of the day with the scores of their texts, staged and earlier; Retry if some are missing."""
-    comments = day_texts.scan_comments(day, pins["snapshots"]["comments"], *_COLUMNS, *columns).collect()
+    comments = day_texts.scan_comments(day, pins["snapshots"]["comments"], *_COLUMNS, *columns)
     scores = _scan_scores(pins)
     rows = day_texts.join_staged("scores", comments, ["text_hash"], scores, staged, "comments")
     return rows.with_columns(metric=pl.lit(METRIC), model_id=pl.lit(pins["model_id"]))
@@ -128,8 +121,8 @@ def publish(staged: Sequence[Staged], day: str, pins: Pins, run_id: str = "cli",
     replace_day("scores", day, rows, makers, list_comments, _COMMENT, _ITEM, run_id)
     _publish_words(words, day, model_id, run_id)
     published = warehouse.scan("scores", (pl.col("day") == parse_day(day)) & _is_by(model_id)).select("source")
-    runs.record_scores(published.collect(), day, "score", METRIC, [model_id], run_id, started)
-    return rows.height
+    runs.record_scores(published, day, "score", METRIC, [model_id], run_id, started)
+    return int(rows.select(pl.len()).collect().item())
 
 
 def _publish_words(staged: Staged | None, day: str, model_id: str, run_id: str) -> None:

@@ -27,16 +27,14 @@ def plan_shards(
     day: str, pins: Pins, chinese: str = "jieba", english: str = "nltk", rows_per_shard: int = ROWS_PER_SHARD
 ) -> list[Shard]:
     """Divide the texts without tokens into shards; none if all have tokens."""
-    texts = _scan_untokenized(day, pins, _load_tokenizers(chinese, english))
-    return slices.plan(day, int(texts.select(pl.len()).collect().item()), rows_per_shard, pins)
+    texts = _scan_texts(day, pins, _load_tokenizers(chinese, english), "text")
+    return day_texts.plan_shards(day, texts, _TEXT, _scan_tokens(pins), rows_per_shard)
 
 
 def tokenize_shard(shard: Shard, chinese: str = "jieba", english: str = "nltk") -> Staged:
     """Tokenize the texts of a shard and stage the tokens."""
     started = runs.start()
-    by_lang = _load_tokenizers(chinese, english)
-    texts = _scan_untokenized(shard["day"], shard["snapshots"], by_lang).filter(day_texts.is_in_shard(shard))
-    tokens = tokenize(texts.sort("text_hash").collect(), by_lang)
+    tokens = tokenize(day_texts.read_shard(shard), _load_tokenizers(chinese, english))
     return runs.time_shard(started, warehouse.stage("tokens", tokens))
 
 
@@ -46,7 +44,7 @@ def publish(
     """Write the tokens of the day's texts by the tokenizers in force; return the count. Rows by others stay."""
     started = runs.start(staged)
     by_lang = _load_tokenizers(chinese, english)
-    texts = _scan_texts(day, pins, by_lang, "source", "day").collect()
+    texts = _scan_texts(day, pins, by_lang, "source", "day")
     tokens = _scan_tokens(pins).select("text_hash", "tokens", *_TOKENIZER)
     rows = day_texts.join_staged("tokens", texts, _TEXT, tokens, staged, "texts").select(empty("tokens").columns)
     makers = pl.DataFrame([tokenizer[:3] for tokenizer in by_lang.values()], schema=_TOKENIZER, orient="row").unique()
@@ -57,10 +55,11 @@ def publish(
     replace_day("tokens", day, rows, makers, list_texts, ["source", "text_hash"], ["source", *_TEXT], run_id)
     published = warehouse.scan("tokens", pl.col("day") == slices.parse_day(day))
     published = published.join(makers.lazy(), on=_TOKENIZER, how="semi")
-    counts = published.group_by("source").agg(kept_count=pl.len().cast(pl.Int64)).sort("source").collect()
+    counts = published.group_by("source").agg(kept_count=pl.len().cast(pl.Int64)).sort("source")
     config = {"chinese": chinese, "english": english}
+    counts = counts.collect(engine="streaming")
     runs.record_counts(counts, day, f"{chinese}, {english}", "tokenize", config, run_id, started)
-    return rows.height
+    return int(rows.select(pl.len()).collect().item())
 
 
 def run(
@@ -80,18 +79,12 @@ def _load_tokenizers(chinese: str, english: str) -> dict[str, Tokenizer]:
 
 
 def _scan_texts(day: str, pins: Pins, by_lang: dict[str, Tokenizer], *columns: str) -> pl.LazyFrame:
-    """Select each text of the day, and each value of `columns`, with the tokenizer of its language."""
+    """Select the texts of the day, some more than once, and `columns`, with the tokenizer of their language."""
     tokenizers = [(lang, *tokenizer[:3]) for lang, tokenizer in by_lang.items()]
     makers = pl.DataFrame(tokenizers, schema=["lang", *_TOKENIZER], orient="row")
     rows = day_texts.scan_comments(day, pins["comments"], "text_hash", "lang", *columns)
-    return rows.unique(["text_hash", *columns], keep="any").join(makers.lazy(), on="lang")
+    return rows.join(makers.lazy(), on="lang")
 
 
 def _scan_tokens(pins: Pins) -> pl.LazyFrame:
     return warehouse.scan("tokens", snapshot_id=pins["tokens"]) if pins["tokens"] else empty("tokens").lazy()
-
-
-def _scan_untokenized(day: str, pins: Pins, by_lang: dict[str, Tokenizer]) -> pl.LazyFrame:
-    texts = _scan_texts(day, pins, by_lang)
-    new_texts = texts.join(_scan_tokens(pins).select(_TEXT), on=_TEXT, how="anti")
-    return day_texts.scan_texts(day, pins["comments"]).join(new_texts, on="text_hash", how="semi")

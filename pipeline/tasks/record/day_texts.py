@@ -3,12 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import TypedDict
 
+import numpy as np
 import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import Missing, Retry
 from pipeline.slices import Shard, Staged, parse_day
 from pipeline.tables import empty
+from pipeline.warehouse import buckets
+
+_NUMBERS = 1 << 26  # bytes in memory; with 10 million texts of a day, one in seven rows of others has the number of one
 
 
 def scan_comments(day: str, snapshot: int | None, *columns: str) -> pl.LazyFrame:
@@ -23,26 +27,77 @@ def scan_texts(day: str, snapshot: int | None) -> pl.LazyFrame:
     return scan_comments(day, snapshot, "text_hash", "text", "lang").unique("text_hash", keep="any")
 
 
-def is_in_shard(shard: Shard) -> pl.Expr:
-    """Test whether a row belongs to a shard: the text hash decides, so that a text always has the same shard."""
-    return divide_texts(shard["parts"]) == shard["part"]
+def number_texts() -> pl.Expr:
+    """Number texts by their hash, so that a text always has the same number."""
+    return pl.col("text_hash").str.slice(0, 8).str.to_integer(base=16, dtype=pl.Int64)
 
 
-def divide_texts(parts: int) -> pl.Expr:
-    """Divide texts into parts by their hash: the number of each row's part."""
-    return pl.col("text_hash").str.slice(0, 8).str.to_integer(base=16, dtype=pl.Int64) % parts
+def plan_shards(
+    day: str,
+    texts: pl.LazyFrame,
+    key: Sequence[str],
+    existing: pl.LazyFrame,
+    rows_per_shard: int,
+    largest_count: int | None = None,
+) -> list[Shard]:
+    """Stage the distinct texts of a day without an existing row, in shards; none if all have one.
+
+    `texts` have text_hash, text, lang and the columns of `key`. With a `largest_count` of shards, a power of two, each
+    is made of all texts with some numbers modulo it, so it may be larger than `rows_per_shard`.
+    """
+    count = buckets.count_buckets(texts)
+    if largest_count:
+        count = min(largest_count, 1 << (buckets.count_buckets(texts, rows=rows_per_shard) - 1).bit_length())
+    known = _filter_known(existing.select(key), texts)
+    new_texts, shards = pl.DataFrame(schema=texts.collect_schema()), []
+    parts = zip(*(buckets.divide(frame, number_texts(), count) for frame in (texts, known)), strict=True)
+    for part, known_part in parts:
+        distinct_texts = part.unique(key, keep="any").join(known_part, on=key, how="anti")
+        new_texts = pl.concat([new_texts, distinct_texts.sort("text_hash").collect()])
+        while new_texts.height >= rows_per_shard:
+            size = new_texts.height if largest_count else rows_per_shard
+            shards.append(_stage_shard(day, new_texts.head(size)))
+            new_texts = new_texts.slice(size)
+    return [*shards, *([_stage_shard(day, new_texts)] if new_texts.height else [])]
+
+
+def _stage_shard(day: str, texts: pl.DataFrame) -> Shard:
+    return Shard(day=day, **warehouse.stage("comments", texts))
+
+
+def read_shard(shard: Shard) -> pl.DataFrame:
+    """Read the texts of a shard: text_hash, text, lang."""
+    return warehouse.scan_staged("comments", [shard]).collect()
+
+
+def _filter_known(existing: pl.LazyFrame, texts: pl.LazyFrame) -> pl.LazyFrame:
+    """Select the existing rows of some texts, and the few of others with the same number: memory stays the same."""
+    number, is_known = number_texts() % _NUMBERS, np.zeros(_NUMBERS, bool)
+    for batch in texts.select(number).collect_batches():
+        is_known[batch.to_series().to_numpy()] = True
+
+    def look_up(numbers: pl.Series) -> pl.Series:
+        return pl.Series(is_known[numbers.to_numpy()])
+
+    return warehouse.filter_exactly(existing, number.map_batches(look_up, pl.Boolean, is_elementwise=True))
 
 
 def join_staged(
-    table: str, items: pl.DataFrame, key: Sequence[str], existing: pl.LazyFrame, staged: Sequence[Staged], noun: str
-) -> pl.DataFrame:
-    """Join the items of a day with their rows, existing or staged for a table; Retry if some have none."""
-    of_day = existing.join(items.lazy().select(key).unique(), on=key, how="semi")
-    results = pl.concat([of_day, *([warehouse.scan_staged(table, staged)] if staged else [])]).unique(key, keep="any")
-    rows = items.join(results.collect(), on=key, how="inner", maintain_order="left")
-    if rows.height != items.height:
-        raise Retry(f"{table} of {items.height - rows.height} {noun} are missing: run the shards again")
-    return rows
+    table: str, items: pl.LazyFrame, key: Sequence[str], existing: pl.LazyFrame, staged: Sequence[Staged], noun: str
+) -> pl.LazyFrame:
+    """Join the distinct items of a day with their rows, existing or staged for a table; Retry if some have none."""
+    results = _filter_known(existing, items)
+    if staged:
+        results = pl.concat([results, warehouse.scan_staged(table, staged)])
+
+    def join(items: pl.LazyFrame, results: pl.LazyFrame) -> pl.LazyFrame:
+        distinct_items = items.unique().collect()
+        rows = distinct_items.lazy().join(results.unique(key, keep="any"), on=key).collect()
+        if rows.height != distinct_items.height:
+            raise Retry(f"{table} of {distinct_items.height - rows.height} {noun} are missing: run the shards again")
+        return rows.lazy()
+
+    return buckets.join_buckets([items, results], number_texts(), buckets.count_buckets(items), join)
 
 
 def scan_articles(condition: pl.Expr, snapshot: int | None = None) -> pl.LazyFrame:

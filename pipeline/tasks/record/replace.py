@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import polars as pl
 
 from pipeline import warehouse
+from pipeline.warehouse import buckets
 from pipeline.warehouse.write import Slice
 
 
@@ -30,7 +31,7 @@ def replace_rows(
 def replace_day(
     table: str,
     day: str,
-    rows: pl.DataFrame,
+    rows: pl.LazyFrame,
     makers: pl.DataFrame,
     list_items: Callable[[], pl.LazyFrame],
     key: Sequence[str],
@@ -48,10 +49,16 @@ def replace_day(
     """
 
     def merge(current: pl.LazyFrame) -> pl.LazyFrame:
-        items, current = list_items().collect().lazy(), current.select(rows.columns)
+        current = current.select(rows.collect_schema().names())
+        count = buckets.count_buckets(rows, current)
+        # whole threads of comments, or texts
+        return buckets.join_buckets([rows, current, list_items()], pl.col(key[1]).hash(seed=0), count, merge_bucket)
+
+    def merge_bucket(rows: pl.LazyFrame, current: pl.LazyFrame, items: pl.LazyFrame) -> pl.LazyFrame:
         by_other_makers = current.join(makers.lazy(), on=makers.columns, how="anti").join(items, on=key, how="semi")
-        by_makers = pl.concat([rows.lazy(), current.join(makers.lazy(), on=makers.columns, how="semi")])
-        by_makers = by_makers.join(items, on=maker_key, how="semi")
-        return pl.concat([by_other_makers, by_makers.unique(maker_key, keep="first", maintain_order=True)])
+        by_makers = pl.concat([rows, current.join(makers.lazy(), on=makers.columns, how="semi")])
+        by_makers = by_makers.join(items, on=maker_key, how="semi", maintain_order="left")
+        by_makers = by_makers.unique(maker_key, keep="first", maintain_order=True)
+        return pl.concat([by_other_makers, by_makers]).sort(key, maintain_order=True)
 
     warehouse.replace(table, warehouse.make_slice(day=day), merge, run_id)

@@ -111,10 +111,11 @@ def record_counts(
 
 
 def record_scores(
-    rows: pl.DataFrame, day: str, step: str, metric: str, model_ids: Sequence[str], run_id: str, started: Start
-) -> None:
+    rows: pl.DataFrame | pl.LazyFrame, day: str, step: str, metric: str, model_ids: Sequence[str], run_id: str,
+    started: Start,
+) -> None:  # fmt: skip
     """Record how many comments of a day have a score by some models: a row for each `source` of `rows`."""
-    counts = rows.group_by("source").agg(kept_count=pl.len().cast(pl.Int64)).sort("source")
+    counts = rows.lazy().group_by("source").agg(kept_count=pl.len().cast(pl.Int64)).sort("source")
     origin = "model " + ", ".join(model_id[:12] for model_id in model_ids)
     config = {"metric": metric, "model_id": ", ".join(model_ids)}
-    record_counts(counts, day, origin, step, config, run_id, started)
+    record_counts(counts.collect(engine="streaming"), day, origin, step, config, run_id, started)

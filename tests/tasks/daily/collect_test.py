@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from pipeline import left_out, sample, warehouse
 from pipeline.collect import fetch
@@ -14,6 +15,7 @@ from pipeline.collect.sites import netease
 from pipeline.errors import BadInput, Refused
 from pipeline.papers.commenting import WINDOW as PAPER_WINDOW
 from pipeline.tasks.daily import collect
+from pipeline.warehouse import buckets
 from tests.support.commands import import_here
 from tests.support.servers.site import Answer, Site
 
@@ -43,6 +45,19 @@ def test_imports_of_other_files_are_left_alone(tables: Path, tmp_path: Path) -> 
     assert texts() == ["of a mended", "of b", "of c", "of d"]
     files = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2", c="two")]  # of the same name
     assert collect.import_files(files, "mine", DAY)[0]["kept"] == 2
+
+
+def test_size_of_buckets_does_not_matter(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An import in many buckets of threads gives the same rows as in one."""
+
+    def import_sample() -> list[pl.DataFrame]:
+        collect.run(None, DAY, path=collect.SAMPLE)
+        return [warehouse.scan(name).collect().sort(pl.all()) for name in ("comments", "articles", "dropped")]
+
+    whole = import_sample()
+    monkeypatch.setattr(buckets, "ROWS", 7)
+    for rows, expected in zip(import_sample(), whole, strict=True):
+        assert_frame_equal(rows, expected)
 
 
 def test_a_folder_is_known_by_its_name(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from pipeline.tasks.daily import score
 from pipeline.tasks.impscore import in_force, scoring
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.training import registry
+from pipeline.warehouse import buckets
 from tests.tasks.conftest import Bring, Enlist
 
 DAY, NEXT = sample.DAY, "2026-11-20"
@@ -75,6 +76,7 @@ def test_size_of_shards_does_not_matter(imported: object, monkeypatch: pytest.Mo
     warehouse.overwrite("scores", warehouse.make_slice(day=DAY), empty("scores"))  # or nothing would be left to do
     pinned = score.pin(DAY)
     monkeypatch.setattr(encoder, "is_bfloat16_fast", lambda: not is_fast)
+    monkeypatch.setattr(buckets, "ROWS", 50)
     shards = score.plan_shards(DAY, pinned, rows_per_shard=60)
     distinct = warehouse.scan("comments").select("text_hash").unique().collect().height
     assert len(shards) == -(-distinct // 60)

@@ -8,6 +8,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import Retry
 from pipeline.tables import empty
 from pipeline.tasks.daily import tokenize
+from pipeline.warehouse import buckets
 from tests.tasks.conftest import Bring
 
 DAY, NEXT = sample.DAY, "2026-11-20"
@@ -59,8 +60,11 @@ def test_run_twice(scored: object, tokenized_texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("rows", [7, 100_000])
-def test_size_of_shards_does_not_matter(scored: object, tokenized_texts: list[str], rows: int) -> None:
-    """Shards of other sizes give the same tokens, and every text is in one of them."""
+def test_size_of_shards_does_not_matter(
+    scored: object, tokenized_texts: list[str], rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shards and buckets of other sizes give the same tokens, and every text is in one of them."""
+    monkeypatch.setattr(buckets, "ROWS", rows)
     before = tokens()
     warehouse.overwrite("tokens", warehouse.make_slice(day=DAY), empty("tokens"))
     pinned = tokenize.pin_snapshots()

@@ -1,0 +1,56 @@
+"""Buckets: rows too many for memory are divided by a key into scratch files, and joined one bucket at a time."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import polars as pl
+
+from pipeline.warehouse import catalog
+from pipeline.warehouse.files import list_folder, open_store
+from pipeline.warehouse.write import create_attempt
+
+ROWS = 50_000  # of a bucket in memory
+SCRATCH: Literal["lz4"] = "lz4"  # compression of what is read once or twice: it writes in half the time of zstd
+
+
+def count_buckets(*frames: pl.LazyFrame, rows: int = 0) -> int:
+    """Count the buckets of some rows each (default `ROWS`) that frames need together: at least 1."""
+    return max(1, -(-sum(int(frame.select(pl.len()).collect().item()) for frame in frames) // (rows or ROWS)))
+
+
+def divide(frame: pl.LazyFrame, key: pl.Expr, count: int) -> list[pl.LazyFrame]:
+    """Divide rows into buckets by a whole number modulo `count`; return a scan of each bucket.
+
+    One pass writes all buckets: to filter the whole for each would cost the square.
+    """
+    if count == 1:
+        return [frame]
+    folder = create_attempt("buckets")
+    frame.with_columns(bucket=key % count).sink_parquet(
+        pl.PartitionBy(folder, key="bucket", include_key=False),
+        compression=SCRATCH,
+        row_group_size=max(1_000, 2 * ROWS // count),  # of each bucket, one is in memory
+        mkdir="://" not in folder,
+        storage_options=catalog.STORE,
+    )
+    system, root = open_store(folder)
+    written = {info.path.rpartition("/")[0].rpartition("bucket=")[2] for info in list_folder(system, root)}
+    absent = pl.LazyFrame(schema=frame.collect_schema())
+    return [
+        pl.scan_parquet(f"{folder}/bucket={number}/*.parquet", storage_options=catalog.STORE)
+        if str(number) in written
+        else absent
+        for number in range(count)
+    ]
+
+
+def join_buckets(
+    frames: Sequence[pl.LazyFrame], key: pl.Expr, count: int, join: Callable[..., pl.LazyFrame]
+) -> pl.LazyFrame:
+    """Divide frames by the same key, and scan the rows that `join` returns of the frames of each bucket."""
+    folder = create_attempt("joined")
+    buckets = [divide(frame, key, count) for frame in frames]
+    for number, parts in enumerate(zip(*buckets, strict=True)):
+        path = f"{folder}/{number:05}.parquet"
+        join(*parts).collect().write_parquet(path, compression=SCRATCH, storage_options=catalog.STORE)
+    return pl.scan_parquet(f"{folder}/*.parquet", storage_options=catalog.STORE)
