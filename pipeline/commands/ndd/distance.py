@@ -1,6 +1,6 @@
 """Commands about semantic distance and text compression: ndd, compress, score context-shift, studies of NDD."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -207,6 +207,7 @@ def score_context_shift(
     out: shared.TableFile = None,
     model: Masked = None,
     encoding: shared.Encoding = "utf-8-sig",
+    skip_bad_rows: shared.SkipBadRows = False,
     as_json: shared.Json = False,
 ) -> None:
     """How much a comment's context changes what its words lead to expect (f(s) against f(c + s)).
@@ -228,13 +229,17 @@ def score_context_shift(
         console.report(f"{format_quantity(rows, 'score')} for {day}")
         return
     add_shift = partial(context_shift.add_context_shift, ref=model, **options)  # type: ignore[arg-type]
-    files.write_frames(_score_file(file, text_column, context_column, encoding, add_shift), out, as_json=as_json)
+    chunks = files.texts(file, text_column, encoding, skip_bad_rows=skip_bad_rows)
+    files.write_frames(_score_file(file, chunks, context_column, add_shift), out, as_json=as_json)
 
 
 def _score_file(
-    file: Path, text_column: str | None, context_column: str, encoding: str, add_shift: Callable[..., pl.DataFrame]
+    file: Path,
+    chunks: Iterable[tuple[pl.DataFrame, str]],
+    context_column: str,
+    add_shift: Callable[..., pl.DataFrame],
 ) -> Iterator[pl.DataFrame]:
-    for frame, name in files.texts(file, text_column, encoding):
+    for frame, name in chunks:
         if context_column not in frame.columns:
             names = ", ".join(frame.columns)
             raise BadInput(f"{file}: no column {context_column!r}; there are {names}; name it with --context-column")
