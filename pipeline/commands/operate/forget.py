@@ -85,6 +85,8 @@ def forget(
         console.report(f"nothing of it was here{advice}")
         return
     console.table(stores)
+    if "scratch" in stores["store"]:
+        console.report("scratch: files that steps leave between them; all are removed, as each may hold its texts")
     for path in outcome.removed_paths:
         console.report(f"removed {path}")
     for day in outcome.report_days:
