@@ -31,8 +31,8 @@ def texts(
     A row that cannot be read is BadInput; with `skip_bad_rows` it is left out with its reason.
     """
     reasons: Counter[str] = Counter()
-    options = {"limits": Limits(*settings.import_limits()), "skip_bad_rows": skip_bad_rows}
-    for chunk in read_chunks(path, encoding, **options):
+    limits = Limits(*settings.import_limits())
+    for chunk in read_chunks(path, encoding, limits=limits, skip_bad_rows=skip_bad_rows):
         for bad_row in chunk.bad_rows:
             if reasons.total() < left_out.LINES:
                 left_out.record_note(f"left out {bad_row.message}")
