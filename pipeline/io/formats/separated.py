@@ -64,7 +64,9 @@ class _Table:
         except _Fault as fault:
             raise BadInput(str(fault)) from fault
         if len(self.header) == 1 and (separator := _OTHER_SEPARATOR.match(self.lines[0][1])):
-            message = f"the separator looks like {separator[1]!r}, expected {self.delimiter!r}; csv has commas and tsv tabs"
+            message = (
+                f"the separator looks like {separator[1]!r}, expected {self.delimiter!r}; csv has commas and tsv tabs"
+            )
             raise BadInput(f"{source.path}, line {self.lines[0][0]}: {message}")
         self.ends_in_return = self.lines[-1][1].endswith("\r")
         check_header(self.header, f"{source.path}, line 1")
