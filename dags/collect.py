@@ -31,7 +31,7 @@ PARAMS = {
     "source": param("all", "Source", SOURCES, pattern="^[a-z][a-z0-9_]{0,39}$"),
     "path": optional_param("string", "File or folder", FORMATS),
     "mapping": optional_param("string", "Columns", MAPPING),
-    "encoding": param("utf-8-sig", "Encoding", "Encoding of text files, such as gb18030"),
+    "encoding": param("utf-8-sig", "Encoding", "Encoding of text files, such as gb18030 or utf-16"),
     "skip_bad_rows": param(False, "Skip bad rows", "Drop unreadable rows, each with a reason, and go on"),
     "keep_duplicates": param(False, "Keep duplicates", "Keep equal and nearly equal texts of a thread"),
     "first_day": optional_param("string", "First day", "The first UTC day of comments; empty: no limit", format="date"),

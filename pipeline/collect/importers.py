@@ -147,7 +147,7 @@ class _File:
     ) -> Iterator[Batch]:
         batches: dict[str, Batch] = {}
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):
-            source, place = row.get("source") or self.source, f"{self.file.path}, line {number}"
+            source, place = row.get("source") or self.source, f"{self.file.path}, row {number}"
             if self.source not in (None, source):
                 continue
             try:

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -17,7 +17,8 @@ from pipeline.io.formats.workbook import CellError, RoundedNumber
 from pipeline.io.lines import parse_json
 
 _EPOCH_MILLISECONDS = 100_000_000_000  # seconds since 1970 reach it in the year 5138
-_FIRST_EPOCH = 100_000_000  # seconds, in 1973; smaller numbers are day counts of a spreadsheet, or row numbers
+_FIRST_TIME = datetime(1990, 1, 1, tzinfo=UTC)  # day counts of a spreadsheet and row numbers are of the 1970s
+_AHEAD = timedelta(days=1)  # of our clock: local times without an offset
 _DATE = re.compile(
     r"^(?:19|20)[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:(?:[01][0-9]|2[0-3])[0-5][0-9](?:[0-5][0-9])?)?$"
 )
@@ -141,11 +142,17 @@ def time_value(row: Row, mapping: Mapping[str, str], name: str, place: str, zone
         raise BadInput(f"{location}: expected a time (epoch or ISO 8601), found {_type_name(value)}")
     try:
         moment = value if isinstance(value, datetime) else _parse_time(str(value))
-        return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+        moment = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except OverflowError as why:
         raise BadInput(f"{location}: {str(value)[:60]!r} is no time between years 1 and 9999") from why
     except ValueError as why:
         raise BadInput(f"{location}: {why}") from why
+    if not _FIRST_TIME <= moment <= datetime.now(UTC) + _AHEAD:
+        raise BadInput(
+            f"{location}: expected a time from 1990 to tomorrow, found {str(value)[:60]!r}, which is {moment.date()}; "
+            "write times as 2026-11-19 12:30:00, or leave the field out of the mapping"
+        )
+    return moment
 
 
 def _parse_time(text: str) -> datetime:
@@ -164,22 +171,10 @@ def _parse_time(text: str) -> datetime:
 
 
 def _parse_epoch(number: float) -> datetime:
-    expected = f"expected a time, found the number {number}"
-    if number < _FIRST_EPOCH:
-        raise ValueError(
-            f"{expected}; as seconds since 1970 it is before 1973. Write dates as 2026-11-19, or leave the field out "
-            "of the mapping"
-        )
     try:
-        moment = datetime.fromtimestamp(number / 1000 if number >= _EPOCH_MILLISECONDS else number, UTC)
+        return datetime.fromtimestamp(number / 1000 if number >= _EPOCH_MILLISECONDS else number, UTC)
     except (ValueError, OverflowError, OSError) as why:
         raise ValueError(f"'{number}' is no time between years 1 and 9999") from why
-    if moment.timestamp() < _FIRST_EPOCH or moment.year > datetime.now(UTC).year + 1:
-        raise ValueError(
-            f"{expected}; as time since 1970 it is in {moment.year}. Write times as 2026-11-19 12:30:00, or leave the "
-            "field out of the mapping"
-        )
-    return moment
 
 
 def read_column(rows: Sequence[Row], mapping: Mapping[str, str], name: str, place: str) -> list[Any]:

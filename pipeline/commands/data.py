@@ -135,7 +135,8 @@ def tokenize(
         return
     with track("tokenizing") as on_progress:
         row_count = retry(tokenize_task.run, day, chinese, english, on_progress)
-    console.report(f"{format_quantity(row_count, 'row')} of tokens for {day}")
+    quantity = format_quantity(row_count, "text")
+    console.report(f"tokens of {quantity} for {day}; a text that a source has several times counts once")
 
 
 def tables(as_json: Annotated[bool, Option("--json", help="One JSON object a line.")] = False) -> None:

@@ -41,6 +41,7 @@ def score_implicitness(
         int | None, Option(min=1, help="Comments to explain at each end of a source, of a day.", show_default="20")
     ] = None,
     encoding: shared.Encoding = "utf-8-sig",
+    skip_bad_rows: shared.SkipBadRows = False,
     as_json: shared.Json = False,
 ) -> None:
     """Score texts for implicitness, 0 (explicit) to 2: of a file, or a day's comments into the table `scores`.
@@ -66,7 +67,7 @@ def score_implicitness(
         return
     if (is_explained or calibrated) and out and out.suffix.lower() == ".txt":
         raise BadInput(f"{out}: .txt holds the scores alone; write words and intervals as csv, tsv, jsonl or parquet")
-    chunks = files.texts(file, text_column, encoding)
+    chunks = files.texts(file, text_column, encoding, skip_bad_rows=skip_bad_rows)
     first_chunks = list(islice(chunks, 1))  # a wrong file or column fails before a model is named
     model = model or in_force.load_model().model_id  # one for the whole file
     corpus = references.load_reference(model, reference)
@@ -176,6 +177,7 @@ def build_reference(
     text_column: shared.Texts = None,
     model: shared.Model = None,
     encoding: shared.Encoding = "utf-8-sig",
+    skip_bad_rows: shared.SkipBadRows = False,
     as_json: shared.Json = False,
 ) -> None:
     """Build a reference: the scores of a corpus of yours, among which `score implicitness` gives percentiles.
@@ -186,7 +188,8 @@ def build_reference(
     """
     texts = None
     if file is not None:
-        texts = [text for frame, column in files.texts(file, text_column, encoding) for text in frame[column]]
+        chunks = files.texts(file, text_column, encoding, skip_bad_rows=skip_bad_rows)
+        texts = [text for frame, column in chunks for text in frame[column]]
     source = {"source": f"{len(texts or ()):,} texts of {file.name}"} if file else {}
     with track(f"scoring {file.name if file else 'the sample'}") as on_progress:
         reference = references.build_reference(texts, name, model, on_progress, **source)

@@ -75,6 +75,7 @@ def score(
     model: Annotated[str | None, Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
     out: shared.TableFile = None,
     encoding: shared.Encoding = "utf-8-sig",
+    skip_bad_rows: shared.SkipBadRows = False,
     as_json: shared.Json = False,
 ) -> None:
     """Score comments for quality (1 to 5, as people would grade them) or upvotes: of a file, or of a day into `scores`.
@@ -91,7 +92,7 @@ def score(
         count = retry(scorer.score_day, day or shared.today(), target, model, shared.this_run())
         console.report(f"{format_quantity(count, 'comment')} scored")
         return
-    frames = files.texts(file, text_column, encoding)
+    frames = files.texts(file, text_column, encoding, skip_bad_rows=skip_bad_rows)
     files.write_frames(
         (scorer.score_frame(frame, target, model, column) for frame, column in frames), out, as_json=as_json
     )

@@ -114,12 +114,12 @@ def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
         name = "UTF-8" if encoding == UTF8 else encoding
         raise BadInput(
             f"{path}, line {_find_undecodable(path, encoding)}: byte {why.object[why.start]:#04x} is not {name}; "
-            f"save the file as UTF-8 (`undertone import` also accepts --encoding gb18030, …)"
+            f"save the file as UTF-8 (`undertone import` also accepts --encoding gb18030, utf-16, cp1252, …)"
         ) from why
     except UnicodeError as why:  # such as UTF-16 without its mark
         raise BadInput(f"{path}: is not {encoding}: {why}") from why
     except (LookupError, ValueError) as why:  # none of this name, or one that is not for text, such as hex
-        message = f"{path}: there is no encoding {encoding!r}; name one such as utf-8 or gb18030"
+        message = f"{path}: there is no encoding {encoding!r}; name one such as utf-8, utf-16 or gb18030"
         raise BadInput(message) from why
 
 

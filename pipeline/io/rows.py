@@ -6,19 +6,20 @@ csv, tsv, txt, jsonl, json (a list), parquet, xlsx and SQLite. What cannot be re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pipeline.errors import BadInput
 from pipeline.io.formats import databases, parquet, separated, sheets
 from pipeline.io.formats.chunk import CHUNK, BadRow, Chunk, Row, Source, chunk_rows
-from pipeline.io.lines import LIMITS, UTF8, Limits, parse_flat, parse_object, read_json_items, read_lines
+from pipeline.io.lines import UTF8, parse_flat, parse_object, read_json_items, read_lines
 from pipeline.io.spreadsheets import restore_texts
 
 __all__ = ["CHUNK", "ENDINGS", "Chunk", "Source", "read_chunks", "read_source"]
 
 
-def read_chunks(path: Path, encoding: str = UTF8, size: int = CHUNK, limits: Limits = LIMITS) -> Iterator[Chunk]:
-    """The file's rows, at most `size` at a time, fewer where they are large; the first broken row is BadInput."""
-    yield from read_source(Source(path=path, encoding=encoding, size=size, limits=limits))
+def read_chunks(path: Path, encoding: str = UTF8, size: int = CHUNK, **options: Any) -> Iterator[Chunk]:
+    """The file's rows, at most `size` at a time, fewer where they are large; options are those of a `Source`."""
+    yield from read_source(Source(path=path, encoding=encoding, size=size, **options))
 
 
 def read_source(source: Source) -> Iterator[Chunk]:

@@ -250,7 +250,7 @@ def test_the_sample_in_small_batches() -> None:
         ({"created_at": "soon"}, r"row 2, field 'created_at': expected a time \(epoch or ISO 8601\)"),
         ({"created_at": 99999999999999999}, "row 2, field 'created_at': .* no time between years 1 and 9999"),
         ({"created_at": 1701112210123456}, "row 2, field 'created_at': .* no time between years"),
-        ({"created_at": 17011122101239}, "row 2, field 'created_at': .* as time since 1970 it is in 2509"),
+        ({"created_at": 17011122101239}, "row 2, field 'created_at': .*, which is 2509-"),
         ({"created_at": 202302311230}, "row 2, field 'created_at': .* a day that no month has"),
         ({"comment_id": "6.29E+18"}, "row 2, field 'comment_id': expected an id as text, found '6.29E.18'"),
     ],
@@ -272,10 +272,10 @@ PAGE = {"source": "netease", "url": SONG, "body": {"code": 200}}
         ({"text": "a", "comment_id": 6.29e18}, "row 1, field 'comment_id': expected an id as text, found 6.29e"),
         (ARCHIVE | {"comments": 5}, "row 1, field 'comments': expected a list of comments"),
         (ARCHIVE | {"comments": "["}, "row 1, field 'comments': expected a JSON list"),
-        (PAGE | {"source": "moon"}, r"line 1: a raw page has source \(one of weibo, "),
-        (PAGE | {"source": None}, "line 1: a raw page has source"),
-        (PAGE | {"body": []}, r"line 1: a raw page has .* body \(object\)"),
-        (PAGE, "line 1: netease: field 'comments' should be list but is absent"),
+        (PAGE | {"source": "moon"}, r"row 1: a raw page has source \(one of weibo, "),
+        (PAGE | {"source": None}, "row 1: a raw page has source"),
+        (PAGE | {"body": []}, r"row 1: a raw page has .* body \(object\)"),
+        (PAGE, "row 1: netease: field 'comments' should be list but is absent"),
     ],
 )
 def test_bad_json(row: dict[str, object], why: str, tmp_path: Path) -> None:

@@ -62,7 +62,12 @@ def test_numbers_in_every_format(ending: str, tmp_path: Path) -> None:
         ({"text": "a", "like_count": True}, "field 'like_count': expected text, found true or false"),
         ({"text": "a", "like_count": 1e300}, "field 'like_count': .*lost digits"),
         ({"text": "a", "like_count": 1.5}, "field 'like_count': expected a whole number, found '1.5'"),
-        ({"text": "a", "created_at": 45234}, "field 'created_at': .* it is before 1973"),
+        ({"text": "a", "created_at": 45234}, "field 'created_at': .*'45234', which is 1970-"),
+        ({"text": "a", "created_at": "1989-12-31"}, "field 'created_at': expected a time from 1990 to tomorrow"),
+        (
+            {"text": "a", "created_at": "2126-11-19 08:00"},
+            "field 'created_at': .*, which is 2126-11-19; write times as",
+        ),
         ({"text": "a", "created_at": [1]}, r"field 'created_at': expected a time \(epoch or ISO 8601\), found a list"),
     ],
 )

@@ -6,12 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from pipeline import cli, left_out, sample
+from pipeline.commands.operate import doctor
 from pipeline.commands.terminal import lazy
 from pipeline.commands.terminal.lazy import Command
 from pipeline.io import rows
@@ -134,12 +136,14 @@ def test_text_columns_and_blanks(run: Run, tables: Path, tmp_path: Path) -> None
     assert [(row.reason, row.row_count) for row in left_out.list_rows()] == [("no_text", 1)]
 
 
-def test_doctor_names_what_is_missing(run: Run) -> None:
-    """Without a catalog the doctor exits with 1 and says which command makes one; the shipped model is there."""
+def test_doctor_names_what_is_missing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a catalog the doctor exits with 1 and says which command makes one; Airflow is optional."""
+    monkeypatch.setattr(doctor, "version", lambda name: version(f"no-{name}" if name == "apache-airflow" else name))
     output = run("doctor").check(1).out
     assert re.search("ok       ImpScore model: [0-9a-f]{12}, shipped", output)
     assert "undertone init" in output
     assert "ok       torch" in output
+    assert "absent   apache-airflow: not installed\n           -> optional, for the DAGs: pip install" in output
 
 
 def test_scores_of_files_whose_rows_differ(

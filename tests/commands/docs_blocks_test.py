@@ -86,9 +86,10 @@ def write_files(folder: Path) -> None:
         "The menu is long.",
         "The driver and I have grown old together.",
     ]
+    comments = ["body,likes,topic,user", *(f"{text},{n},t{n},4711" for n, text in enumerate(reviews))]
     rows = {
         "reviews.csv": ["id,body", *(f"{n},{text}" for n, text in enumerate(reviews, 1))],
-        "comments.csv": ["body,likes,topic,user", *(f"{text},{n},t{n},4711" for n, text in enumerate(reviews))],
+        "comments.csv": comments, "guestbook.csv": comments,
         "articles.csv": ["body", "The old shop which nobody liked is shut."], "c.txt": ["so late", "so early"],
         "r.jsonl": ['["so late again", "fine"]', '["so late again", "fine"]'], "w.jsonl": ["[0.8, 0.4]", "[1, 0]"],
         "scores.csv": ["human,article_id,meteor", *(f"{n % 5},{n // 3},{n / 40}" for n in range(36))],

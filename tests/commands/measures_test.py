@@ -209,6 +209,17 @@ def test_reference_of_a_corpus(
         references.load_reference(None, "none")
 
 
+def test_a_reference_counts_what_it_leaves_out(run: Run, corpus: Path, tmp_path: Path) -> None:
+    """Rows without text are counted, and with `--skip-bad-rows` broken ones too, as of a file that is scored."""
+    rows = "".join(f'{n},"{text}"\n' for n, text in enumerate(corpus.read_text("utf-8").splitlines()))
+    file = write_file(tmp_path / "corpus.csv", f"id,body\n{rows}101,\n102,\n103,so,late\n")
+    build = ("reference", "build", file, "-c", "body", "--name", "forum")
+    run(*build).check(2, "line 105: 3 fields where the header has 2")
+    lines = ("reference: left out 2 as no_text", "parse: left out 1 as field_count", "left out", "line 105: 3 fields")
+    run(*build, "--skip-bad-rows").check(0, *lines)
+    run("score", "implicitness", file, "-c", "body", "--skip-bad-rows").check(0, "left out 2 as no_text", *lines[1:])
+
+
 def test_names_and_sizes_of_references(tables: Path) -> None:
     """Too few texts, a name that is a path, and the name of the sample are refused; so is a column of one's own."""
     with pytest.raises(BadInput, match="needs 100 texts of one language, found en 1, zh 1"):

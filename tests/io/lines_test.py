@@ -73,7 +73,7 @@ def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
     for path, encoding, told in (
         (tmp_path / "none.txt", "utf-8", "there is no such file"),
         (tmp_path, "utf-8", "there is no such file"),
-        (tmp_path / "a.txt", "utf-9", "there is no encoding 'utf-9'; name one such as utf-8 or gb18030"),
+        (tmp_path / "a.txt", "utf-9", "there is no encoding 'utf-9'; name one such as utf-8, utf-16 or gb18030"),
     ):
         with pytest.raises(BadInput, match=re.escape(f"{path}: {told}")):
             list(read_lines(path, encoding))

@@ -176,10 +176,16 @@ def _is_path(what: str, is_kind: Callable[[Path], bool]) -> bool:
 
 
 def _convert_file(
-    path: Path, column: str | None, encoding: str, name: str, convert: Callable[..., pl.DataFrame]
+    path: Path,
+    column: str | None,
+    encoding: str,
+    name: str,
+    convert: Callable[..., pl.DataFrame],
+    *,
+    skip_bad_rows: bool = False,
 ) -> Iterator[pl.DataFrame]:
     """Convert the chunks of a file, each with the name of its texts; `name` is what the progress is called."""
-    for frame, text_column in files.texts(path, column, encoding):
+    for frame, text_column in files.texts(path, column, encoding, skip_bad_rows=skip_bad_rows):
         with track(f"{name} {path.name}", frame.height) as on_progress:
             chunk = convert(frame, text_column, on_progress=on_progress)
         warn_of_counts(*chunk["signature"])
@@ -196,6 +202,7 @@ def score_context_shift(
     out: shared.TableFile = None,
     model: Masked = None,
     encoding: shared.Encoding = "utf-8-sig",
+    skip_bad_rows: shared.SkipBadRows = False,
     as_json: shared.Json = False,
 ) -> None:
     """How much a comment's context changes what its words lead to expect (f(s) against f(c + s)).
@@ -227,7 +234,8 @@ def score_context_shift(
         scores = context_shift.add_context_shift(texts, model, on_progress=on_progress, **options)  # type: ignore[arg-type]
         return other_columns.hstack(scores.select(columns))
 
-    files.write_frames(_convert_file(file, text_column, encoding, "scoring", add_shift), out, as_json=as_json)
+    chunks = _convert_file(file, text_column, encoding, "scoring", add_shift, skip_bad_rows=skip_bad_rows)
+    files.write_frames(chunks, out, as_json=as_json)
 
 
 def train_count_lm(

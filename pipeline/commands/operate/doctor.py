@@ -22,13 +22,13 @@ Result = tuple[bool, str, str]  # whether the thing is there, a detail, a remedy
 
 _TRAIN = "pip install 'undertone-text[train]'"
 _PACKAGES = {
-    "apache-airflow": "pip install 'undertone-text[airflow]'",
+    "apache-airflow": "optional, for the DAGs: pip install 'undertone-text[airflow]'",
     **dict.fromkeys(("torch", "sentence-transformers", "stanza"), _TRAIN),
-    **dict.fromkeys(("nltk", "jieba"), "make setup"),
+    **dict.fromkeys(("nltk", "jieba"), "pip install undertone-text"),
     "rjieba": "optional, a faster jieba: pip install 'undertone-text[fast]'",
     "celery": "optional, for several workers: pip install 'undertone-text[distributed]'",
 }
-_NEEDED = {"Python", "sentence encoder", "tables", "selftest", *_PACKAGES} - {"rjieba", "celery"}
+_NEEDED = {"Python", "sentence encoder", "tables", "selftest", *_PACKAGES} - {"apache-airflow", "rjieba", "celery"}
 
 
 def doctor(as_json: Json = False) -> None:
@@ -113,7 +113,7 @@ def _examine_wordnet() -> Result:
 
     folders = [Path(path) / "corpora" for path in [*nltk.data.path, str(settings.resources() / "nltk_data")]]
     place = next((f for f in folders if (f / "wordnet").is_dir() or (f / "wordnet.zip").is_file()), None)
-    remedy = "make wordnet, or python -m nltk.downloader wordnet (used by METEOR and ReCAM)"
+    remedy = "python -m nltk.downloader wordnet, or in a clone make wordnet (used by METEOR and ReCAM)"
     return place is not None, str(place or "not found"), remedy
 
 
@@ -198,4 +198,4 @@ def _examine_language_model() -> Result:
 
 def _examine_airflow() -> Result:
     running = stack.state()
-    return running is not None, running["url"] if running else "not running", "make up"
+    return running is not None, running["url"] if running else "not running", "optional: undertone up"

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -77,14 +77,21 @@ def forget(
         console.report(f"nothing of it was here{advice}")
         return
     console.table(stores)
-    for path in outcome.removed_paths:
-        console.report(f"removed {path}")
-    for day in outcome.report_days:
-        console.report(f"its report was removed; write it again: undertone report --day {day}")
+    for note in _list_notes(outcome):
+        console.report(note)
     for model in models:
         _print_model(model)
     console.report(f"receipt {erasure_id}" + (", nothing is left" if verify else ", not verified"))
     raise Exit(int(bool(outcome.problems)))
+
+
+def _list_notes(outcome: work.Outcome) -> Iterator[str]:
+    if "scratch" in outcome.receipts["store"]:
+        yield "scratch: files that steps leave between them; all are removed, as each may hold its texts"
+    for path in outcome.removed_paths:
+        yield f"removed {path}"
+    for day in outcome.report_days:
+        yield f"its report was removed; write it again: undertone report --day {day}"
 
 
 def _print_model(model: Mapping[str, Any]) -> None:

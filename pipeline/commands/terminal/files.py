@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Self
@@ -23,10 +24,21 @@ WRITES = (".csv", ".jsonl", ".parquet", ".tsv", ".txt")
 
 
 def texts(
-    path: Path, column: str | None, encoding: str, names: Sequence[str] = ("text",)
+    path: Path, column: str | None, encoding: str, names: Sequence[str] = ("text",), *, skip_bad_rows: bool = False
 ) -> Iterator[tuple[pl.DataFrame, str]]:
-    """Yield chunks of a file with the name of its texts: `column`, else one of `names`, else the only column."""
-    for chunk in read_chunks(path, encoding, limits=Limits(*settings.import_limits())):
+    """Yield chunks of a file with the name of its texts: `column`, else one of `names`, else the only column.
+
+    A row that cannot be read is BadInput; with `skip_bad_rows` it is left out with its reason.
+    """
+    reasons: Counter[str] = Counter()
+    limits = Limits(*settings.import_limits())
+    for chunk in read_chunks(path, encoding, limits=limits, skip_bad_rows=skip_bad_rows):
+        for bad_row in chunk.bad_rows:
+            if reasons.total() < left_out.LINES:
+                left_out.record_note(f"left out {bad_row.message}")
+            reasons[bad_row.reason] += 1
+        if not chunk.rows:
+            continue
         try:
             frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
         except pl.exceptions.PolarsError as error:
@@ -43,6 +55,7 @@ def texts(
         if frame.schema[name] != pl.String:
             raise BadInput(f"{path}, column {name!r}: expected text, found {frame.schema[name]}")
         yield frame, name
+    left_out.record_rows("parse", reasons, str(path))
 
 
 def _find_column(frame: pl.DataFrame, names: Iterable[str]) -> str | None:

@@ -26,7 +26,7 @@ SkipBadRows = Annotated[bool, Option("--skip-bad-rows", help="Drop rows that can
 KeepDuplicates = Annotated[bool, Option("--keep-duplicates", help="Keep equal and nearly equal texts of a thread.")]
 FirstDay = Annotated[str | None, Option("--from", help="Keep comments of this UTC day or later; if unknown, of --day.")]
 LastDay = Annotated[str | None, Option("--to", help="Keep comments written on this UTC day or earlier.")]
-Encoding = Annotated[str, Option(help="Encoding of text files, such as gb18030.")]
+Encoding = Annotated[str, Option(help="Encoding of text files, such as gb18030 or utf-16.")]
 
 
 def today() -> str:

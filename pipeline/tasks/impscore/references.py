@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from pipeline import logs, sample, settings
+from pipeline import left_out, logs, sample, settings
 from pipeline.collect.importers import read
 from pipeline.errors import BadInput, Missing
 from pipeline.io.atomic import write_text
@@ -74,6 +74,7 @@ def build_reference(
     group_scales = earlier.scales if earlier else _measure_groups(groups)
     rows = pl.DataFrame({"text": _read_sample() if texts is None else texts}, schema={"text": pl.String})
     scored = scoring.add_scores(rows, "text", ref, on_progress).select(detect_language().alias("lang"), "implicitness")
+    left_out.record_rows("reference", {"no_text": scored["implicitness"].null_count()}, name)
     if texts is None:
         scored = pl.concat([scored, groups.select("lang", "implicitness")])
     values = {str(lang): part["implicitness"] for (lang,), part in scored.drop_nulls().group_by("lang")}

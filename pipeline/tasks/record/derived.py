@@ -33,5 +33,8 @@ def _remove(name: str, partition: Slice, run_id: str) -> int:
 def _join(name: str, rows: pl.LazyFrame, partition: Slice, how: Literal["semi", "anti"]) -> pl.LazyFrame:
     key = ["source", "day", *KEYS[name]]
     comments = warehouse.scan("comments").filter(**partition).select(key)
-    join = lambda rows, comments: rows.join(comments, on=key, how=how, maintain_order="left")  # noqa: E731
+
+    def join(rows: pl.LazyFrame, comments: pl.LazyFrame) -> pl.LazyFrame:
+        return rows.join(comments, on=key, how=how, maintain_order="left")
+
     return buckets.join_buckets([rows, comments], number_texts(), buckets.count_buckets(rows, comments), join)

@@ -76,8 +76,15 @@ def test_models_that_held_the_words_go_and_come_back_without(run: Run, comments:
     model_id = run(*words).json["model_id"]
     folder = settings.models() / model_id
     assert all(word in (folder / "config.json").read_text() for word in SAID.split()[1:])
+    settings.scratch("tokens").mkdir(parents=True)
+    (settings.scratch("tokens") / "part.parquet").touch()
     result = run("forget", "--user-id", USER, "--yes").check()
-    messages = (f"removed masked_lm_en {model_id[:20]}", "in force now: counts of the shipped sample", command)
+    messages = (
+        "scratch: files that steps leave",
+        f"removed masked_lm_en {model_id[:20]}",
+        "in force now: counts of the shipped sample",
+        command,
+    )
     assert all(message in " ".join(result.err.split()) for message in messages)
     assert not folder.exists()
     model_id = run(*words).json["model_id"]

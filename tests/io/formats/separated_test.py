@@ -113,6 +113,18 @@ def test_a_stray_quote_costs_one_row(
     assert len(rows) + len(bad_rows) == 1_000
 
 
+@pytest.mark.parametrize("header", ["body;likes", "body\tlikes", '"body; likes"'])
+def test_another_separator(header: str, tmp_path: Path) -> None:
+    """A header of one column that holds another separator is refused by its name, unless it stands in quotes."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\na;1\n", encoding="utf-8")
+    if '"' in header:
+        assert rows_of(path) == [["a;1"]]
+        return
+    with pytest.raises(BadInput, match=r"line 1: the separator looks like '(;|\\t)', expected ','; csv has commas"):
+        rows_of(path)
+
+
 def test_texts_of_many_lines_are_no_rows(tmp_path: Path) -> None:
     """Lines of prose inside a field stay its own, though some have as many commas as the header."""
     text = "Dear all,\nyes, I agree\nno, I do not\n\nnot yet, as it is 3, 5 or 7\n12 of us, and more"
