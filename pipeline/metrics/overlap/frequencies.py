@@ -98,7 +98,8 @@ def build_idf(frequencies: Frequencies) -> Callable[[Hashes], Floats]:
         while len(later):
             place[later] += 1
             later = later[sorted_hashes[place[later]] < hashes[later]]
-        return np.where(sorted_hashes[place] == hashes, idf[place], rare_idf)
+        values: Floats = np.where(sorted_hashes[place] == hashes, idf[place], rare_idf)
+        return values
 
     return look_up
 
