@@ -1,5 +1,6 @@
 """Rows derived from comments, which go when their comment goes or has another text."""
 
+from functools import partial
 from typing import Literal
 
 import polars as pl
@@ -26,7 +27,7 @@ def _remove(name: str, partition: Slice, run_id: str) -> int:
     stale = _join(name, rows, partition, "anti").group_by("source", "day").len().collect(engine="streaming")
     for source, day, _ in stale.sort("source", "day").iter_rows():
         part = warehouse.make_slice(source=source, day=day)
-        warehouse.replace(name, part, lambda current, part=part: _join(name, current, part, "semi"), run_id)
+        warehouse.replace(name, part, partial(_join, name, partition=part, how="semi"), run_id)
     return int(stale["len"].sum())
 
 
