@@ -16,23 +16,23 @@ KEYS = {"tokens": ("text_hash",), "projections": ("text_hash",), "scores": _COMM
 
 
 def remove_stale(partition: Slice, run_id: str) -> int:
-    """Remove the rows of a slice of comments, or of all with `{}`, that have no comment now; return their count."""
+    """Remove the rows of a slice (source, day) that have no comment now; return their count."""
     return sum(_remove(name, partition, run_id) for name in KEYS)
 
 
 def _remove(name: str, partition: Slice, run_id: str) -> int:
     rows = warehouse.scan(name).filter(**partition)
-    if not rows.head(1).collect().height:
+    if not rows.head(1).collect().height:  # as at each first import, which then reads no comments
         return 0
-    stale = _join(name, rows, partition, "anti").group_by("source", "day").len().collect(engine="streaming")
-    for source, day, _ in stale.sort("source", "day").iter_rows():
-        part = warehouse.make_slice(source=source, day=day)
-        warehouse.replace(name, part, partial(_join, name, partition=part, how="semi"), run_id)
-    return int(stale["len"].sum())
+    stale = _join(name, rows, partition, "anti")
+    count = int(stale.select(pl.len()).collect(engine="streaming").item())
+    if count:
+        warehouse.replace(name, partition, partial(_join, name, partition=partition, how="semi"), run_id)
+    return count
 
 
 def _join(name: str, rows: pl.LazyFrame, partition: Slice, how: Literal["semi", "anti"]) -> pl.LazyFrame:
-    key = ["source", "day", *KEYS[name]]
+    key = KEYS[name]
     comments = warehouse.scan("comments").filter(**partition).select(key)
 
     def join(rows: pl.LazyFrame, comments: pl.LazyFrame) -> pl.LazyFrame:
