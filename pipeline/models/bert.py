@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 LONGEST = 256  # pieces of a text that the embedded encoder reads
+SHORT = 32  # pieces of a text whose attention is faster written out
 
 
 class Bert:
@@ -67,11 +68,17 @@ class Bert:
 
     def _attend(self, state: Tensor, mask: Tensor | None, name: str) -> Tensor:
         """Compute attention (Vaswani et al. 2017, section 3.2), with the heads concatenated: [n, t, width]."""
+        state = state.to(self._weights[f"{name}.query.weight"].dtype)
         query, key, value = (
             self._linear(state, f"{name}.{part}").view(*state.shape[:2], self._heads, -1).transpose(1, 2)
             for part in ("query", "key", "value")
         )
-        return functional.scaled_dot_product_attention(query, key, value, attn_mask=mask).transpose(1, 2).flatten(2)
+        if mask is None and state.dtype == torch.bfloat16 and state.shape[1] <= SHORT:  # in half the time on a CPU
+            query, key, value = (part.float() for part in (query, key, value))
+            mixed: Tensor = (query @ key.transpose(2, 3) * query.shape[-1] ** -0.5).softmax(-1) @ value
+        else:
+            mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        return mixed.transpose(1, 2).flatten(2)
 
     def _linear(self, value: Tensor, name: str) -> Tensor:
         weight, bias = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]

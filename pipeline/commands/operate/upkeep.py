@@ -114,7 +114,7 @@ def upgrade(yes: Annotated[bool, Option("--yes", "-y", help="Do not ask: there i
 
 
 def recover_catalog(
-    force: Annotated[bool, Option("--force", help="Take the newest whole state, even if the catalog names another.")] = False,
+    force: Annotated[bool, Option("--force", help="Take the newest whole state, even if another is named.")] = False,
     take: Annotated[list[str] | None, Option("--take", help="Take the state of this metadata file; repeat it.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Show what it would do, change nothing.")] = False,
     as_json: Json = False,
