@@ -14,7 +14,6 @@ from pipeline.errors import BadInput
 from pipeline.io.formats.chunk import BadRow, Chunk, Row, Source, check_header, chunk_rows, find_unnamed_value
 from pipeline.io.lines import read_lines
 
-_OTHER_SEPARATOR = re.compile(r'[^"]*?([,;|\t])[^"]*$')  # in quotes it is part of a name
 _INSIDE = re.compile(r'[^"]*(?:""[^"]*)*')
 _MOST_LINES = 100_000  # of a record
 _SAMPLE = 2_000  # lines that tell how the values of a column look
@@ -63,11 +62,11 @@ class _Table:
             raise BadInput(f"{source.path}: the file holds no rows") from why
         except _Fault as fault:
             raise BadInput(str(fault)) from fault
-        if len(self.header) == 1 and (separator := _OTHER_SEPARATOR.match(self.lines[0][1])):
-            message = (
-                f"the separator looks like {separator[1]!r}, expected {self.delimiter!r}; csv has commas and tsv tabs"
-            )
-            raise BadInput(f"{source.path}, line {self.lines[0][0]}: {message}")
+        number, line = self.lines[0]
+        separator = re.search(r"[,;|\t]", line) if '"' not in line else None  # in quotes it is part of a name
+        if separator and len(self.header) == 1:
+            message = f"the separator looks like {separator[0]!r}, expected {self.delimiter!r}"
+            raise BadInput(f"{source.path}, line {number}: {message}; csv has commas and tsv tabs")
         self.ends_in_return = self.lines[-1][1].endswith("\r")
         check_header(self.header, f"{source.path}, line 1")
 
