@@ -174,9 +174,8 @@ def read(
         for batch in chain([reader.schema.empty_table()], reader):
             yield cast("pl.DataFrame", pl.from_arrow(batch))
     except duckdb.OutOfMemoryException as error:
-        raise BadInput(
-            f"the query needs more than the {MEMORY} of memory that it may use; select fewer days, sources or columns"
-        ) from error
+        advice = "select fewer days, sources or columns"
+        raise BadInput(f"the query needs more memory than it may take; {advice}") from error
     except duckdb.PermissionException as error:
         raise BadInput(f"the query failed: it may read our tables and views alone: {error}") from error
     except (duckdb.Error, pl.exceptions.PolarsError) as error:

@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -120,6 +120,15 @@ def test_terminals_without_unicode(tables: Path) -> None:
     assert len(ended.stderr.splitlines()) == 1
 
 
+@pytest.fixture
+def in_foreground() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also if a shell began the tests in the background and ignores it."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
+@pytest.mark.usefixtures("in_foreground")
 @pytest.mark.parametrize("in_destructor", [False, True])
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_signals_end_in_a_line(
