@@ -2,8 +2,8 @@
 
 Texts are sorted by length and cut into batches of about equal token counts; each distinct text is encoded once.
 Embeddings of one text differ by up to 2e-7 with the batch it falls in. In bfloat16, where padding would move them by
-1e-3, a batch on a CPU has texts of one length, and as many at every time: the products' kernels depend on the count,
-and embeddings with them by up to 1e-3. So they depend on nothing but the text.
+1e-3, a text on a CPU is always padded to the same length, and a batch of this length filled up to the same count: the
+kernels of products depend on it, and embeddings with them by up to 1e-3. So they depend on nothing but the text.
 """
 
 import logging
@@ -22,7 +22,7 @@ import torch
 from pipeline.errors import BadInput, refuse_damage
 from pipeline.explanations import name_extra
 from pipeline.models import characters
-from pipeline.models.bert import Bert
+from pipeline.models.bert import SHORT, Bert
 from pipeline.models.devices import choose_device, move
 from pipeline.models.pinned import REMEDY, hash_model_file, hash_model_folder, locate_files, strip_path
 
@@ -261,10 +261,15 @@ def _tokenize(encoder: Encoder, texts: list[str]) -> tuple[IndexArray, MakeFeatu
     if bert := encoder.bert:
         ids = bert.tokenize(texts)
 
-        def pad(rows: IndexArray) -> dict[str, Any]:
-            return {key: move(value, encoder.device) for key, value in bert.pad([ids[i] for i in rows]).items()}
+        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+        if encoder.device == "cpu" and encoder.precision == "bfloat16":
+            lengths = round_up(lengths)
 
-        return np.fromiter(map(len, ids), int, len(ids)), pad
+        def pad(rows: IndexArray) -> dict[str, Any]:
+            features = bert.pad([ids[i] for i in rows], int(lengths[rows].max()))
+            return {key: move(value, encoder.device) for key, value in features.items()}
+
+        return lengths, pad
     tokenizer = encoder.module.tokenizer
     sizes = [len(text) + 1 for text in texts]
     if callable(tokenizer):  # one of transformers
@@ -301,6 +306,12 @@ def embed_batch(encoder: Encoder, features: dict[str, Any]) -> torch.Tensor:
 def limit_rows(dim: int) -> int:
     """Return how many embeddings of this size may be in memory at once."""
     return min(16_384, FLOATS // dim)
+
+
+def round_up(lengths: IndexArray) -> IndexArray:
+    """Round lengths up to one of 18, so that few batches need to be filled up."""
+    step = np.where(lengths <= SHORT, 4, np.where(lengths <= 4 * SHORT, 16, 32))
+    return -(-lengths // step) * step
 
 
 def make_batches(lengths: IndexArray, budget: int, *, is_padded: bool = True) -> list[IndexArray]:
