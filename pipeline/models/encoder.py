@@ -257,13 +257,12 @@ def encode(
 
 
 def _tokenize(encoder: Encoder, texts: list[str]) -> tuple[IndexArray, MakeFeatures]:
-    """Return the number of word pieces of each text, and a function that makes the input of some rows."""
+    """Return the length of each text in word pieces, as padded, and a function that makes the input of some rows."""
     if bert := encoder.bert:
         ids = bert.tokenize(texts)
-
         lengths = np.fromiter(map(len, ids), np.int64, len(ids))
         if encoder.device == "cpu" and encoder.precision == "bfloat16":
-            lengths = round_up(lengths)
+            lengths = _round_up(lengths)
 
         def pad(rows: IndexArray) -> dict[str, Any]:
             features = bert.pad([ids[i] for i in rows], int(lengths[rows].max()))
@@ -308,7 +307,7 @@ def limit_rows(dim: int) -> int:
     return min(16_384, FLOATS // dim)
 
 
-def round_up(lengths: IndexArray) -> IndexArray:
+def _round_up(lengths: IndexArray) -> IndexArray:
     """Round lengths up to one of 18, so that few batches need to be filled up."""
     step = np.where(lengths <= SHORT, 4, np.where(lengths <= 4 * SHORT, 16, 32))
     return -(-lengths // step) * step

@@ -35,11 +35,11 @@ def divide(frame: pl.LazyFrame, key: pl.Expr, count: int) -> list[pl.LazyFrame]:
         storage_options=catalog.STORE,
     )
     system, root = open_store(folder)
-    written = {info.path.rpartition("/")[0].rpartition("bucket=")[2] for info in list_folder(system, root)}
+    numbers = {info.path.rpartition("/")[0].rpartition("bucket=")[2] for info in list_folder(system, root)}
     absent = pl.LazyFrame(schema=frame.collect_schema())
     return [
         pl.scan_parquet(f"{folder}/bucket={number}/*.parquet", storage_options=catalog.STORE)
-        if str(number) in written
+        if str(number) in numbers
         else absent
         for number in range(count)
     ]

@@ -48,11 +48,11 @@ def plan_shards(
     count = buckets.count_buckets(texts)
     if largest_count:
         count = min(largest_count, 1 << (buckets.count_buckets(texts, rows=rows_per_shard) - 1).bit_length())
-    known = _filter_known(existing.select(key), texts)
+    existing_rows = _filter_by_number(existing.select(key), texts)
     new_texts, shards = pl.DataFrame(schema=texts.collect_schema()), []
-    parts = zip(*(buckets.divide(frame, number_texts(), count) for frame in (texts, known)), strict=True)
-    for part, known_part in parts:
-        distinct_texts = part.unique(key, keep="any").join(known_part, on=key, how="anti")
+    parts = zip(*(buckets.divide(frame, number_texts(), count) for frame in (texts, existing_rows)), strict=True)
+    for part, existing_part in parts:
+        distinct_texts = part.unique(key, keep="any").join(existing_part, on=key, how="anti")
         new_texts = pl.concat([new_texts, distinct_texts.sort("text_hash").collect()])
         while new_texts.height >= rows_per_shard:
             size = new_texts.height if largest_count else rows_per_shard
@@ -70,14 +70,14 @@ def read_shard(shard: Shard) -> pl.DataFrame:
     return warehouse.scan_staged("comments", [shard]).collect()
 
 
-def _filter_known(existing: pl.LazyFrame, texts: pl.LazyFrame) -> pl.LazyFrame:
+def _filter_by_number(existing: pl.LazyFrame, texts: pl.LazyFrame) -> pl.LazyFrame:
     """Select the existing rows of some texts, and the few of others with the same number: memory stays the same."""
-    number, is_known = number_texts() % _NUMBERS, np.zeros(_NUMBERS, bool)
+    number, is_taken = number_texts() % _NUMBERS, np.zeros(_NUMBERS, bool)
     for batch in texts.select(number).collect_batches():
-        is_known[batch.to_series().to_numpy()] = True
+        is_taken[batch.to_series().to_numpy()] = True
 
     def look_up(numbers: pl.Series) -> pl.Series:
-        return pl.Series(is_known[numbers.to_numpy()])
+        return pl.Series(is_taken[numbers.to_numpy()])
 
     return warehouse.filter_exactly(existing, number.map_batches(look_up, pl.Boolean, is_elementwise=True))
 
@@ -86,7 +86,7 @@ def join_staged(
     table: str, items: pl.LazyFrame, key: Sequence[str], existing: pl.LazyFrame, staged: Sequence[Staged], noun: str
 ) -> pl.LazyFrame:
     """Join the distinct items of a day with their rows, existing or staged for a table; Retry if some have none."""
-    results = _filter_known(existing, items)
+    results = _filter_by_number(existing, items)
     if staged:
         results = pl.concat([results, warehouse.scan_staged(table, staged)])
 
