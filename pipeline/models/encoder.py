@@ -7,13 +7,14 @@ kernels of products depend on it, and embeddings with them by up to 1e-3. So the
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -33,12 +34,14 @@ POOLINGS = ("model", "layers")
 LAYERED = {EMBEDDED_SHA256}  # weights of the encoders for which `layers` was measured to be better
 FLOATS = 16_384 * 2_688  # of embeddings in memory at once
 CPU_TOKENS, GPU_TOKENS = 512, 32_768  # tokens a batch; on a CPU larger ones fall out of the cache
-GPU_TEXTS = 8_192  # tokenized while the GPU computes those before
+CPU_TEXTS, GPU_TEXTS = 16_384, 8_192  # tokenized and sorted by length together, while those before are embedded
 
 Normalize = Literal["model_default", "on", "off"]
 Vectors = npt.NDArray[np.float32]
 IndexArray = npt.NDArray[np.int64]
 MakeFeatures = Callable[[IndexArray], dict[str, Any]]
+T = TypeVar("T")
+Reduce = Callable[[torch.Tensor], torch.Tensor]
 
 _tokenizer_lock = Lock()  # a tokenizer must not be set to pad while another thread uses it
 
@@ -215,45 +218,73 @@ def encode(
     texts: Sequence[str],
     on_progress: Callable[[int], None] = lambda _: None,
     tokens: int | None = None,
+    reduce: Reduce = lambda vectors: vectors,
+    width: int | None = None,
 ) -> Vectors:
-    """Embed texts in any order, repeats allowed: float32 [len(texts), dim].
+    """Embed texts in any order, repeats allowed: float32 [len(texts), width].
 
-    `on_progress` gets the count of texts in each batch; `tokens` is the token budget of a batch.
+    `on_progress` gets the count of texts in each batch; `tokens` is the token budget of a batch. `reduce` returns what
+    is kept of the embeddings [n, dim] of some texts, on their device: [n, width]; by default all of them.
     """
-    if not texts:
-        return np.empty((0, encoder.dim), np.float32)
+    out = np.empty((len(texts), width or encoder.dim), np.float32)
     if encoder.open_module is None:
-        on_progress(len(texts))
-        return characters.encode(texts, encoder.revision)
-    distinct, inverse, counts = np.unique(np.asarray(texts, dtype=object), return_inverse=True, return_counts=True)
+        step = limit_rows(encoder.dim)
+        for start in range(0, len(texts), step):
+            part = characters.encode(texts[start : start + step], encoder.revision)
+            with torch.inference_mode():
+                out[start : start + step] = reduce(torch.from_numpy(part)).numpy()
+            on_progress(len(part))
+        return out
+    first = dict(zip(reversed(texts), reversed(range(len(texts))), strict=True))  # the first row of each text
+    distinct = sorted(first)
+    rows = np.fromiter(map(first.__getitem__, distinct), np.int64, len(distinct))
+    sources = np.fromiter(map(first.__getitem__, texts), np.int64, len(texts))
+    counts = np.bincount(sources)
     is_gpu = encoder.device == "cuda"
-    size = GPU_TEXTS if is_gpu else len(distinct)
-    portions = [distinct[start : start + size].tolist() for start in range(0, len(distinct), size)]
+    size = GPU_TEXTS if is_gpu else CPU_TEXTS
+    portions = [distinct[start : start + size] for start in range(0, len(distinct), size)]
     budget = tokens or (GPU_TOKENS if is_gpu else CPU_TOKENS)
     is_padded = is_gpu or encoder.precision == "float32"
-    out = np.empty((len(distinct), encoder.dim), np.float32)
 
     def embed(lengths: IndexArray, make_features: MakeFeatures, start: int, batch: IndexArray) -> IndexArray:
-        rows = batch if is_padded else np.resize(batch, max(1, budget // int(lengths[batch[0]])))  # some repeat
+        filled = batch if is_padded else np.resize(batch, max(1, budget // int(lengths[batch[0]])))  # some repeat
         try:
             with torch.inference_mode():  # holds for one thread only
-                vectors = embed_batch(encoder, make_features(rows))[: len(batch)]
-                out[start + batch] = vectors.float().cpu().numpy()
+                vectors = reduce(embed_batch(encoder, make_features(filled)).float())
+                out[rows[start + batch]] = vectors[: len(batch)].cpu().numpy()
         except torch.OutOfMemoryError:  # of a GPU that others use too
             if len(batch) == 1:
                 raise
             torch.cuda.empty_cache()
             for half in np.array_split(batch, 2):
                 embed(lengths, make_features, start, half)
-        return start + batch
+        return rows[start + batch]
 
     with ThreadPoolExecutor(1) as tokenizing, ThreadPoolExecutor(encoder.threads) as pool:
-        tokenized = tokenizing.map(partial(_tokenize, encoder), portions)
-        for start, (lengths, make_features) in zip(range(0, len(distinct), size), tokenized, strict=True):
-            batches = make_batches(lengths, budget, is_padded=is_padded)
-            for rows in pool.map(partial(embed, lengths, make_features, start), batches):
-                on_progress(int(counts[rows].sum()))
-    return out[inverse]
+        tokenized = _map_ahead(tokenizing, partial(_tokenize, encoder), zip(portions), 1)
+        batches = (
+            (lengths, make_features, start, batch)
+            for start, (lengths, make_features) in zip(range(0, len(distinct), size), tokenized, strict=True)
+            for batch in make_batches(lengths, budget, is_padded=is_padded)
+        )
+        for ended in _map_ahead(pool, embed, batches, 2 * encoder.threads):
+            on_progress(int(counts[ended].sum()))
+    repeats = np.flatnonzero(sources != np.arange(len(texts)))
+    out[repeats] = out[sources[repeats]]
+    return out
+
+
+def _map_ahead(
+    pool: ThreadPoolExecutor, work: Callable[..., T], jobs: Iterable[tuple[Any, ...]], ahead: int
+) -> Iterator[T]:
+    """Yield what `work` returns of each job, in order, while so many of the following run or wait."""
+    running: deque[Future[T]] = deque()
+    for job in jobs:
+        running.append(pool.submit(work, *job))
+        if len(running) > ahead:
+            yield running.popleft().result()
+    while running:
+        yield running.popleft().result()
 
 
 def _tokenize(encoder: Encoder, texts: list[str]) -> tuple[IndexArray, MakeFeatures]:

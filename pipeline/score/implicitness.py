@@ -14,7 +14,7 @@ import torch
 
 from pipeline.errors import BadInput
 from pipeline.models.adapter import load_adapter
-from pipeline.models.encoder import Encoder, encode, limit_rows
+from pipeline.models.encoder import Encoder, encode
 from pipeline.models.impscore import Design, ImpScore, Meaning, Readout, pragmatic_distance
 from pipeline.progress import OnProgress
 
@@ -65,7 +65,8 @@ def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
         except RuntimeError as error:
             raise BadInput(f"the weights of head {name!r} do not fit its configuration: {error}") from error
         encoder = load_adapter(encoder, weights) if weights else encoder
-        heads[name] = Head(encoder, model.eval(), Readout(**readout) if readout else None)
+        moved = Readout(**{key: value.to(encoder.device) for key, value in readout.items()}) if readout else None
+        heads[name] = Head(encoder, model.eval().to(encoder.device), moved)
     return heads
 
 
@@ -75,13 +76,15 @@ def _select_tensors(tensors: Mapping[str, torch.Tensor], prefix: str) -> dict[st
 
 def compute_meanings(texts: Sequence[str], head: Head, on_progress: OnProgress = lambda _: None) -> Meaning:
     """Compute the meanings of texts by one head, in their order."""
-    parts = []
-    with torch.inference_mode():
-        rows = limit_rows(head.encoder.dim)
-        for start in range(0, max(len(texts), 1), rows):
-            vectors = torch.from_numpy(encode(head.encoder, texts[start : start + rows], on_progress))
-            parts.append(_apply_head(head, vectors))
-        return Meaning(*(torch.cat(field) for field in zip(*parts, strict=True)))
+
+    def join_fields(vectors: torch.Tensor) -> torch.Tensor:
+        meaning = _apply_head(head, vectors)
+        return torch.cat([meaning.implicitness[:, None], meaning.pragmatic, meaning.semantic], dim=1)
+
+    features = head.model.transform.shape[0]
+    width = 1 + 2 * features
+    values = torch.from_numpy(encode(head.encoder, texts, on_progress, reduce=join_fields, width=width))
+    return Meaning(values[:, 0], values[:, 1 : 1 + features], values[:, 1 + features :])
 
 
 def _apply_head(head: Head, vectors: torch.Tensor) -> Meaning:
@@ -91,7 +94,11 @@ def _apply_head(head: Head, vectors: torch.Tensor) -> Meaning:
 
 def implicitness(texts: Sequence[str], head: Head, on_progress: OnProgress = lambda _: None) -> npt.NDArray[np.float64]:
     """Compute I of each text (equation 4): float64 [len(texts)] in [0, 2], rounded to 6 decimals."""
-    return _round_values(compute_meanings(texts, head, on_progress).implicitness)
+
+    def apply(vectors: torch.Tensor) -> torch.Tensor:
+        return _apply_head(head, vectors).implicitness[:, None]
+
+    return _round_values(torch.from_numpy(encode(head.encoder, texts, on_progress, reduce=apply, width=1))[:, 0])
 
 
 def _round_values(values: torch.Tensor) -> npt.NDArray[np.float64]:
@@ -99,9 +106,9 @@ def _round_values(values: torch.Tensor) -> npt.NDArray[np.float64]:
 
 
 def widen(head: Head) -> Head:
-    """Return the head in float64."""
-    readout = head.readout and Readout(*(tensor.double() for tensor in head.readout))
-    return head._replace(model=copy.deepcopy(head.model).double(), readout=readout)
+    """Return the head in float64, on the CPU."""
+    readout = head.readout and Readout(*(tensor.cpu().double() for tensor in head.readout))
+    return head._replace(model=copy.deepcopy(head.model).cpu().double(), readout=readout)
 
 
 def score_vectors(vectors: npt.NDArray[np.float16], head: Head) -> npt.NDArray[np.float64]:

@@ -316,7 +316,7 @@ def main(arguments: list[str]) -> int:
         "import": lambda: [bench_import(texts), bench_deduplicate(texts)],
         "anonymise": lambda: bench_anonymise(texts),
         "tokenize": lambda: bench_tokenize(texts[:20_000]),
-        "score": lambda: bench_score(texts[:1_000]),
+        "score": lambda: bench_score(texts[:3_000]),
         "train": lambda: bench_train(100),
         "grid": lambda: bench_grid(13_000),
         "warehouse": lambda: bench_warehouse(2_000_000),
