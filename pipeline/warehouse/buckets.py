@@ -1,6 +1,7 @@
 """Buckets: rows too many for memory are divided by a key into scratch files, and joined one bucket at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Literal
 
 import polars as pl
@@ -19,13 +20,15 @@ def count_buckets(*frames: pl.LazyFrame, rows: int = 0) -> int:
     return max(1, -(-sum(counts) // (rows or ROWS)))
 
 
-def divide(frame: pl.LazyFrame, key: pl.Expr, count: int) -> list[pl.LazyFrame]:
-    """Divide rows into buckets by a whole number modulo `count`; return a scan of each bucket.
+@contextmanager
+def divide(frame: pl.LazyFrame, key: pl.Expr, count: int) -> Iterator[list[pl.LazyFrame]]:
+    """Divide rows into buckets by a whole number modulo `count`; yield a scan of each bucket, then remove them.
 
     One pass writes all buckets: to filter the whole for each would cost the square.
     """
     if count == 1:
-        return [frame]
+        yield [frame]
+        return
     folder = create_attempt("buckets")
     frame.with_columns(bucket=key % count).sink_parquet(
         pl.PartitionBy(folder, key="bucket", include_key=False),
@@ -37,12 +40,14 @@ def divide(frame: pl.LazyFrame, key: pl.Expr, count: int) -> list[pl.LazyFrame]:
     system, root = open_store(folder)
     numbers = {info.path.rpartition("/")[0].rpartition("bucket=")[2] for info in list_folder(system, root)}
     absent = pl.LazyFrame(schema=frame.collect_schema())
-    return [
+    yield [
         pl.scan_parquet(f"{folder}/bucket={number}/*.parquet", storage_options=catalog.STORE)
         if str(number) in numbers
         else absent
         for number in range(count)
     ]
+    with suppress(OSError):  # those of a failure, too, are swept by age
+        system.delete_dir(root)
 
 
 def join_buckets(
@@ -50,8 +55,9 @@ def join_buckets(
 ) -> pl.LazyFrame:
     """Divide frames by the same key, and scan the rows that `join` returns of the frames of each bucket."""
     folder = create_attempt("joined")
-    buckets = [divide(frame, key, count) for frame in frames]
-    for number, parts in enumerate(zip(*buckets, strict=True)):
-        path = f"{folder}/{number:05}.parquet"
-        join(*parts).collect().write_parquet(path, compression=SCRATCH, storage_options=catalog.STORE)
+    with ExitStack() as stack:
+        buckets = [stack.enter_context(divide(frame, key, count)) for frame in frames]
+        for number, parts in enumerate(zip(*buckets, strict=True)):
+            path = f"{folder}/{number:05}.parquet"
+            join(*parts).collect().write_parquet(path, compression=SCRATCH, storage_options=catalog.STORE)
     return pl.scan_parquet(f"{folder}/*.parquet", storage_options=catalog.STORE)

@@ -181,19 +181,21 @@ class _Intake:
     def _deduplicate(self, articles: pl.DataFrame) -> None:
         """Stage the distinct comments with their context, and their copies as dropped, bucket by bucket."""
         rows = self._scan("comments")
-        parts = buckets.divide(rows, pl.col("thread_id").hash(seed=0), buckets.count_buckets(rows))
-        for number, part in enumerate(parts):
-            comments = part.collect()
-            written = pl.coalesce(pl.col("created_at").dt.date(), pl.lit(parse_day(self.day)))
-            is_inside = written.is_between(*self.window)
-            outside = comments.filter(~is_inside).select(reason=pl.lit("outside_window"), row_key="row_key")
-            unique, copies = deduplicate(comments.filter(is_inside), keep_copies=self.keep_duplicates)
-            refuse_circles(unique)
-            answers, keys = unique.drop_nulls("parent_id"), comments.select("thread_id", parent_id="comment_id")
-            self.orphan_count += answers.join(keys, on=["thread_id", "parent_id"], how="anti").height
-            self._stage("unique", number, add_context(add_roots(unique), articles, comments))
-            dropped = pl.concat([_add_step("clean", outside), _add_step("deduplicate", copies)])
-            self._stage("dropped", self.batch_count + number, dropped)
+        with buckets.divide(rows, pl.col("thread_id").hash(seed=0), buckets.count_buckets(rows)) as parts:
+            for number, part in enumerate(parts):
+                self._deduplicate_part(number, part.collect(), articles)
+
+    def _deduplicate_part(self, number: int, comments: pl.DataFrame, articles: pl.DataFrame) -> None:
+        written = pl.coalesce(pl.col("created_at").dt.date(), pl.lit(parse_day(self.day)))
+        is_inside = written.is_between(*self.window)
+        outside = comments.filter(~is_inside).select(reason=pl.lit("outside_window"), row_key="row_key")
+        unique, copies = deduplicate(comments.filter(is_inside), keep_copies=self.keep_duplicates)
+        refuse_circles(unique)
+        answers, keys = unique.drop_nulls("parent_id"), comments.select("thread_id", parent_id="comment_id")
+        self.orphan_count += answers.join(keys, on=["thread_id", "parent_id"], how="anti").height
+        self._stage("unique", number, add_context(add_roots(unique), articles, comments))
+        dropped = pl.concat([_add_step("clean", outside), _add_step("deduplicate", copies)])
+        self._stage("dropped", self.batch_count + number, dropped)
 
     def _write_comments(self, run_id: str) -> tuple[int, pl.DataFrame]:
         """Write the comments; return their count, and the comments that another origin of the day already has."""

@@ -50,14 +50,17 @@ def plan_shards(
         count = min(largest_count, 1 << (buckets.count_buckets(texts, rows=rows_per_shard) - 1).bit_length())
     existing_rows = _filter_by_number(existing.select(key), texts)
     new_texts, shards = pl.DataFrame(schema=texts.collect_schema()), []
-    parts = zip(*(buckets.divide(frame, number_texts(), count) for frame in (texts, existing_rows)), strict=True)
-    for part, existing_part in parts:
-        distinct_texts = part.unique(key, keep="any").join(existing_part, on=key, how="anti")
-        new_texts = pl.concat([new_texts, distinct_texts.sort("text_hash").collect()])
-        while new_texts.height >= rows_per_shard:
-            size = new_texts.height if largest_count else rows_per_shard
-            shards.append(_stage_shard(day, new_texts.head(size)))
-            new_texts = new_texts.slice(size)
+    with (
+        buckets.divide(texts, number_texts(), count) as parts,
+        buckets.divide(existing_rows, number_texts(), count) as existing_parts,
+    ):
+        for part, existing_part in zip(parts, existing_parts, strict=True):
+            distinct_texts = part.unique(key, keep="any").join(existing_part, on=key, how="anti")
+            new_texts = pl.concat([new_texts, distinct_texts.sort("text_hash").collect()])
+            while new_texts.height >= rows_per_shard:
+                size = new_texts.height if largest_count else rows_per_shard
+                shards.append(_stage_shard(day, new_texts.head(size)))
+                new_texts = new_texts.slice(size)
     return [*shards, *([_stage_shard(day, new_texts)] if new_texts.height else [])]
 
 

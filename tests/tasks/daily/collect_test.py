@@ -71,7 +71,7 @@ def test_a_changed_comment_loses_what_was_derived(tables: Path, tmp_path: Path) 
 
 
 def test_size_of_buckets_does_not_matter(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An import in many buckets of threads gives the same rows as in one."""
+    """An import in many buckets of threads gives the same rows as in one, and removes the buckets."""
 
     def import_sample() -> list[pl.DataFrame]:
         collect.run(None, DAY, path=collect.SAMPLE)
@@ -81,6 +81,8 @@ def test_size_of_buckets_does_not_matter(tables: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(buckets, "ROWS", 7)
     for rows, expected in zip(import_sample(), whole, strict=True):
         assert_frame_equal(rows, expected)
+    assert [*tables.rglob("buckets")]
+    assert not [*tables.rglob("buckets/*")]
 
 
 def test_a_folder_is_known_by_its_name(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
