@@ -40,6 +40,8 @@ _FENCE: dict[str, Any] = {
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
 }
+# DuckDB takes a stream of a table for one row, and would often hold the larger side of a join: it holds the right one
+_JOINS = {"disabled_optimizers": "build_side_probe_side"}
 _CLOSE = (
     "set http_proxy = ''",  # DuckDB takes it from the environment, perhaps with a password
     "set enable_external_access = false",
@@ -81,7 +83,7 @@ def connect(
     make_folder(spill.parent)
     spill_bytes = min(SPILL, shutil.disk_usage(spill.parent).free // 2)
     limits = {"memory_limit": memory, "temp_directory": str(spill), "max_temp_directory_size": f"{spill_bytes}B"}
-    con = duckdb.connect(config=limits | ({} if unsafe else _FENCE))
+    con = duckdb.connect(config=limits | _JOINS | ({} if unsafe else _FENCE))
     # named NN_name.sql, so that each comes after those it reads
     paths = sorted((_folder() / "views").glob("*.sql"))
     views = {path.stem.partition("_")[2]: path.read_text(encoding="utf-8") for path in paths}
