@@ -49,5 +49,5 @@ def encode(texts: Sequence[str], revision: str) -> npt.NDArray[np.float32]:
     for row, text in enumerate(texts):
         columns = [column_of[gram] for gram in list_ngrams(text) if gram in column_of]
         out[row, columns] = idf[columns]
-    lengths = np.linalg.norm(out, axis=1, keepdims=True)
-    return np.asarray(out / np.maximum(lengths, 1e-12), np.float32)
+    out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)
+    return out

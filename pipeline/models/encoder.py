@@ -34,6 +34,7 @@ POOLINGS = ("model", "layers")
 LAYERED = {EMBEDDED_SHA256}  # weights of the encoders for which `layers` was measured to be better
 FLOATS = 16_384 * 2_688  # of embeddings in memory at once
 CPU_TOKENS, GPU_TOKENS = 512, 32_768  # tokens a batch; on a CPU larger ones fall out of the cache
+NGRAM_TEXTS = 1_024  # whose n-grams are counted together: 20 MB
 CPU_TEXTS, GPU_TEXTS = 16_384, 8_192  # tokenized and sorted by length together, while those before are embedded
 
 Normalize = Literal["model_default", "on", "off"]
@@ -228,11 +229,10 @@ def encode(
     """
     out = np.empty((len(texts), width or encoder.dim), np.float32)
     if encoder.open_module is None:
-        step = limit_rows(encoder.dim)
-        for start in range(0, len(texts), step):
-            part = characters.encode(texts[start : start + step], encoder.revision)
+        for start in range(0, len(texts), NGRAM_TEXTS):
+            part = characters.encode(texts[start : start + NGRAM_TEXTS], encoder.revision)
             with torch.inference_mode():
-                out[start : start + step] = reduce(torch.from_numpy(part)).numpy()
+                out[start : start + len(part)] = reduce(torch.from_numpy(part)).numpy()
             on_progress(len(part))
         return out
     first = dict(zip(reversed(texts), reversed(range(len(texts))), strict=True))  # the first row of each text
