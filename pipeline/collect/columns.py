@@ -28,9 +28,8 @@ def parse(text: str | None, fields: Sequence[str] = FIELDS) -> dict[str, str]:
     for part in text.split(",") if text else ():
         name, equals, column = (piece.strip() for piece in part.partition("="))
         if not equals or not column:
-            raise BadInput(
-                f"cannot read the mapping {part!r:.60}; write it as {fields[0]}=their_column,{fields[1]}=their_column"
-            )
+            expected = f"{fields[0]}=their_column,{fields[1]}=their_column"
+            raise BadInput(f"cannot read the mapping {part!r:.60}; write it as {expected}")
         if name in mapping:
             raise BadInput(f"the mapping names {name!r} twice, as {mapping[name]!r} and {column!r}; choose one")
         mapping[name] = column
@@ -54,6 +53,7 @@ _MEDIACRAWLER = (
     "comment_id=comment_id,parent_id=parent_comment_id,text=content,reply_count=sub_comment_count,user=creator_hash"
 )
 _WEIBO_CRAWLER = "comment_id=id,root_id=root_id,text=text,like_count=like_count,created_at=created_at,user=user_id"
+_NEWS = "article_title=title,article_text=content,category=category,comments=comments"
 # exports of MediaCrawler, weibo-crawler, XSum and the article-commenting archive: the source that a table stands for,
 # its mapping, and other columns that tell it from other tables; the first whose columns are all there is taken
 _EXPORTS = [
@@ -68,12 +68,7 @@ _EXPORTS = [
         ("weibo", f"{_WEIBO_CRAWLER},thread_id=weibo_id,timezone=Asia/Shanghai", ""),
         ("weibo", "thread_id=id,article_text=text", "bid attitudes_count reposts_count"),
         ("xsum", "thread_id=id,article_text=document,summary=summary", ""),
-        (
-            "tencent_news",
-            "article_title=title,article_text=content,category=category,comments=comments,text=text,like_count=upvotes,"
-            "created_at=created_at",
-            "",
-        ),
+        ("tencent_news", f"{_NEWS},text=text,like_count=upvotes,created_at=created_at", ""),
     )
 ]
 
@@ -94,10 +89,8 @@ def choose(mapping: Columns, present: Iterable[str], place: str) -> tuple[str | 
     by_our_names = {field: field for field in FIELDS if field in columns and field != "timezone"}
     if "text" in by_our_names or {"thread_id", "article_text"} <= set(by_our_names):
         return None, by_our_names
-    names = list_names(columns)
-    raise BadInput(
-        f"{place}: no column `text` and no known export; there are {names}; assign them with --map text=COLUMN,…"
-    )
+    problem = f"{place}: no column `text` and no known export; there are {list_names(columns)}"
+    raise BadInput(f"{problem}; assign them with --map text=COLUMN,…")
 
 
 def check_present(mapping: Columns, present: Iterable[str], place: str) -> None:
@@ -111,7 +104,7 @@ def find_export(present: Iterable[str]) -> tuple[str, Columns] | None:
     """The known export that a table with these columns is: its source and mapping."""
     columns = set(present)
     exports = (
-        (source, mapping) for source, mapping, marks in _EXPORTS if {*_list_required(mapping), *marks} <= columns
+        (source, mapping) for source, mapping, marks in _EXPORTS if columns >= {*_list_required(mapping), *marks}
     )
     return next(exports, None)
 

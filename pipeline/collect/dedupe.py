@@ -69,7 +69,6 @@ def _list_dropped(comments: pl.DataFrame, rows: pl.DataFrame, reason: pl.Expr) -
 
 
 def _find_near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
-    """Row of each near-duplicate -> row it copies. Candidates by MinHash bands, each confirmed by exact similarity."""
     from rensa import RMinHash, RMinHashLSH
 
     long = rows.filter(pl.col("text").str.len_chars() >= SHORTEST).sort(

@@ -226,17 +226,15 @@ class Spool:
         with self._engine.connect() as con:
             return set(con.execute(_URLS, key._asdict()).scalars())
 
-    def save(self, key: ChainKey, seq: int, url: str, body: dict[str, Any], cursor: tuple[str | None, int]) -> None:
-        """Commit page number `seq` and the cursor after it. A page at or past the cursor is not read back."""
+    def save(
+        self, key: ChainKey, seq: int, url: str, body: dict[str, Any] | None, cursor: tuple[str | None, int]
+    ) -> None:
+        """Commit page number `seq`, if there is one, and the cursor. A page at or past the cursor is not read back."""
         page = {"seq": seq, "url": url, "fetched_at": datetime.now(UTC).isoformat()}
         with self._engine.begin() as con:
             con.execute(_MOVE, {**key._asdict(), "url": cursor[0], "seq": cursor[1]})
-            con.execute(_SAVE, {**key._asdict(), **page, "body": json.dumps(body, ensure_ascii=False)})
-
-    def end(self, key: ChainKey, seq: int) -> None:
-        """Commit that a chain has ended after `seq` pages."""
-        with self._engine.begin() as con:
-            con.execute(_MOVE, {**key._asdict(), "url": None, "seq": seq})
+            if body is not None:
+                con.execute(_SAVE, {**key._asdict(), **page, "body": json.dumps(body, ensure_ascii=False)})
 
     def pages(self, source: str, day: str) -> Iterator[tuple[str, datetime, dict[str, Any]]]:
         """The pages fetched for a day, in order: address, time, redacted body."""
@@ -259,13 +257,6 @@ def list_starts(source: str, thread: str) -> list[str]:
     return [template.format(thread=thread) for template in templates if template]
 
 
-def fetch_thread(
-    fetcher: Fetcher, spool: Spool, source: str, name: str, day: str, *, redact: Callable[[Any], Any]
-) -> int:
-    """Fetch what is left of a thread into the spool; return how many pages were new."""
-    return sum(fetch_pages(fetcher, spool, source, start, day, redact=redact) for start in list_starts(source, name))
-
-
 def fetch_pages(
     fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, *, redact: Callable[[Any], Any]
 ) -> int:
@@ -278,7 +269,7 @@ def fetch_pages(
             body = redact(fetcher.json(url))
         except Gone:
             log.warning("%s: %s is not there any more", source, url)
-            spool.end(key, seq)
+            spool.save(key, seq, url, None, (None, seq))
             break
         try:
             adapters.parse(source, body, url, datetime.now(UTC))  # raises Refused for a refusal inside the answer

@@ -86,16 +86,12 @@ def read(
 
 @dataclass(slots=True)
 class _Notes:
-    """What was met in comments: fields of nested ones that are not read, and how many answer themselves."""
-
     unread: set[str] = field(default_factory=set)
     own_answers: int = 0
 
 
 @dataclass(slots=True)
 class _File:
-    """A file on its way to batches: what its tables are taken for, and which mapped columns were met in them."""
-
     file: Source
     source: str | None
     mapping: dict[str, str]
@@ -280,7 +276,6 @@ def _strip_markup(text: str) -> str:
 def _read_comments(
     rows: Sequence[Row], keys: list[str], mapping: columns.Columns, thread: str, place: str, notes: _Notes
 ) -> list[Comment]:
-    """The comments of rows, column by column; `thread` is that of rows without one, and `place` stands in messages."""
     values = {name: read_column(rows, mapping, name, place) for name in Comment._fields}
     values |= {"row_key": keys, "is_hot": [False] * len(keys)}
     values["thread_id"] = [value or thread for value in values["thread_id"]]

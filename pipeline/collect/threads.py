@@ -34,13 +34,11 @@ def add_roots(comments: pl.DataFrame) -> pl.DataFrame:
     for _ in range(_ROUNDS):
         above = comments.select("thread_id", root_id="comment_id", _root="root_id")
         joined = comments.join(above, on=["thread_id", "root_id"], how="left", maintain_order="left")
-        comments, previous = (
-            joined.with_columns(pl.coalesce("_root", "root_id").alias("root_id")).drop("_root"),
-            comments,
-        )
-        if comments["root_id"].equals(previous["root_id"]):
+        roots = joined.select(root_id=pl.coalesce("_root", "root_id")).to_series()
+        if roots.equals(comments["root_id"]):
             break
-    return comments.select(previous.columns)
+        comments = comments.with_columns(roots)
+    return comments
 
 
 def refuse_circles(comments: pl.DataFrame) -> None:
@@ -57,7 +55,9 @@ def refuse_circles(comments: pl.DataFrame) -> None:
         while comment in up and comment not in checked:
             if comment in path:
                 circle = list(path)[list(path).index(comment) :]
-                places = [f"{answer!r} ({_name_row(up[thread, answer][1])})" for thread, answer in circle[:5]]
+                rows = [up[answer][1].rpartition("-") for answer in circle[:5]]
+                names = [f"{row[0]}, row {row[2]}" if row[0] and row[2][:1].isdigit() else "".join(row) for row in rows]
+                places = [f"{answer!r} ({name})" for (_, answer), name in zip(circle, names, strict=False)]
                 more = f" and {len(circle) - 5} more" if len(circle) > 5 else ""
                 raise BadInput(
                     f"thread {comment[0]!r}: {', '.join(places)}{more} answer each other in a circle; expected each "
@@ -66,8 +66,3 @@ def refuse_circles(comments: pl.DataFrame) -> None:
             path[comment] = None
             comment = up[comment][0]
         checked.update(path)
-
-
-def _name_row(row_key: str) -> str:
-    file, _, number = row_key.rpartition("-")
-    return f"{file}, row {number}" if file and number[:1].isdigit() else row_key

@@ -162,19 +162,16 @@ def _parse_time(text: str) -> datetime:
             return datetime.strptime(digits, _DATE_FORMS[len(digits)])  # noqa: DTZ007 - the caller knows the zone
         raise ValueError(f"expected a time, found {digits}, a day that no month has")
     if number or _DECIMAL.match(text):
-        return _parse_epoch(int(number[1]) if number else float(text))
+        seconds = int(number[1]) if number else float(text)
+        try:
+            return datetime.fromtimestamp(seconds / 1000 if seconds >= _EPOCH_MILLISECONDS else seconds, UTC)
+        except (ValueError, OverflowError, OSError) as why:
+            raise ValueError(f"'{seconds}' is no time between years 1 and 9999") from why
     with suppress(ValueError):
         return datetime.fromisoformat(text)
     with suppress(ValueError):
         return datetime.strptime(text, "%a %b %d %H:%M:%S %z %Y")  # Weibo's own, which weibo-crawler leaves as it is
     raise ValueError(f"expected a time (epoch or ISO 8601), found {text[:60]!r}")
-
-
-def _parse_epoch(number: float) -> datetime:
-    try:
-        return datetime.fromtimestamp(number / 1000 if number >= _EPOCH_MILLISECONDS else number, UTC)
-    except (ValueError, OverflowError, OSError) as why:
-        raise ValueError(f"'{number}' is no time between years 1 and 9999") from why
 
 
 def read_column(rows: Sequence[Row], mapping: Mapping[str, str], name: str, place: str) -> list[Any]:

@@ -124,7 +124,6 @@ def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
 
 
 def _find_undecodable(path: Path, encoding: str) -> int:
-    """The line with the first byte that cannot be decoded: the file was decoded a block at a time, not a line."""
     decoder = codecs.getincrementaldecoder(encoding)()
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -148,8 +147,6 @@ def read_json_items(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -
 
 
 class _Window:
-    """The part of a JSON text that is being read, and its place in the file."""
-
     def __init__(self, path: Path, encoding: str, limits: Limits) -> None:
         self.path, self.encoding, self.longest = path, encoding, limits.line
         self.text, self.position, self.line, self.character = "", 0, 1, 1

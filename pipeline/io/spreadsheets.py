@@ -53,6 +53,5 @@ def restore_texts(
 
 
 def _list_kinds(row: dict[str, str | None]) -> list[tuple[str, bool]]:
-    """List the columns with a formula in a row, and whether it is bare."""
     formulas = [(n, cell) for n, cell in row.items() if cell and _FORMULA.match(cell) and not _NUMBER.match(cell)]
     return [(name, cell[0] != "'") for name, cell in formulas]

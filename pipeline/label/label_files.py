@@ -95,7 +95,6 @@ def _check_long_rows(path: Path, rows: Iterable[Place]) -> Iterator[Place]:
 
 
 def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | None, form: Form) -> Iterator[Place]:
-    """Split the rows of a sheet, a row a task and rater with a column a field or note, into a row a label."""
     texts = {task_id: escape_invisible(text) for task_id, text in (_index_texts(tasks, "text") or {}).items()}
     all_texts = set(texts.values())
     for location, row in rows:

@@ -85,7 +85,6 @@ def build_config(lang: str = "zh", stage: int = 1, *, is_partial: bool = False, 
 
 
 def _show(part: ET.Element, name: str, form: Form, lang: str) -> None:
-    """Add a text of the task to the form, with the marks for spans if they refer to it."""
     ET.SubElement(part, "Header", value={**form.headers, **_HEADERS}[name][lang == "en"])
     if name == form.marked and form.spans:
         marks = ET.SubElement(part, "Labels", name=next(iter(form.spans)), toName=name, choice="single")
@@ -202,7 +201,6 @@ def _parse_answers(task: Mapping[str, Any], skipped: list[_Skip], name: str) -> 
 
 
 def _is_full(task: Mapping[str, Any]) -> bool:
-    """Return whether as many raters as the task's stage needs have submitted an answer, even an empty one."""
     annotations = task.get("annotations") or ()
     users = [_get_user_id(a.get("completed_by")) for a in annotations if not a.get("was_cancelled")]
     stage = label_files.parse_number("stage", task["data"].get("stage"))
@@ -237,7 +235,6 @@ def _parse_labels(answer: _Answer, text: str, skipped: list[_Skip], form: Form) 
 
 
 def _find_span_name(value: Mapping[str, Any], form: Form) -> str:
-    """Find the span of a region by its label; a form with one span needs none."""
     if len(form.spans) == 1:
         return next(iter(form.spans))
     label = " and ".join(map(str, value.get("labels") or ["no label"]))

@@ -100,7 +100,6 @@ def _split_rows(
 
 
 def _clean(cell: object) -> str:
-    """Return a cell as text, whole numbers alike however they are written (1, 1.0, +1)."""
     text = "" if cell is None else str(cell).strip()
     return str(int(float(text))) if _WHOLE.fullmatch(text) else text
 

@@ -203,7 +203,6 @@ def _draw_true_values(task_ids: pl.Series, key: str, form: Form = CSD) -> _Value
 
 
 def _distort_values(true_values: _Values, draws: _Draws, accuracy: float) -> _Values:
-    """Draw the values of a rater who knows the truth with a set probability; two draws a field."""
     rater_values = {}
     for number, (name, field) in enumerate(FIELDS.items()):
         is_right, step_draws = draws[:, 2 * number] < accuracy, draws[:, 2 * number + 1]
@@ -224,7 +223,6 @@ def _unpivot(wide: pl.DataFrame) -> pl.DataFrame:
 
 
 def _draw_notes(tasks: pl.DataFrame, values: pl.DataFrame, draws: _Draws) -> pl.DataFrame:
-    """Draw the notes of one rater: on half of the subtexts seen, and a name for each other figure seen."""
     texts = tasks.select("task_id", length=pl.col("text").str.len_chars().cast(pl.Int64))
     texts = texts.with_columns(pl.DataFrame(draws, [f"u{n}" for n in range(4)]))
     subtexts, figures = (

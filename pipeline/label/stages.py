@@ -157,7 +157,6 @@ def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int, *, ta
 
 
 def _find_reason(in_round: int) -> pl.Expr:
-    """Find what a field waits for, or what settled it (CSD-15), from the columns pattern and answer."""
     pattern, answer, is_first = pl.col("pattern"), pl.col("answer"), pl.lit(in_round == 1)
     reasons = {
         "too_few_raters": (pattern == "none") & is_first,
@@ -173,7 +172,6 @@ def _find_reason(in_round: int) -> pl.Expr:
 
 
 def _pick_raters(rows: pl.DataFrame, fields: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Pick the labels of the first three raters who finished each task."""
     labelled_at = pl.col("labelled_at")
     finished = (
         rows.filter(~_IS_NOTE)

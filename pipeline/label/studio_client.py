@@ -171,7 +171,6 @@ def _shorten_title(title: str) -> str:
 
 
 def _list_projects(client: httpx.Client, title: str) -> Iterator[dict[str, Any]]:
-    """List the projects whose title holds this one, as far as the server filters."""
     for page in range(1, _MOST_PAGES):
         params: dict[str, Any] = {"title": title, "page": page, "page_size": _PAGE}
         answer = _request_json(client, "GET", "/api/projects/", params=params)

@@ -49,7 +49,6 @@ def build_rows(tasks: pl.DataFrame, labels: pl.DataFrame | None = None, form: Fo
 
 
 def _group_labels(labels: pl.DataFrame) -> dict[tuple[str, int], list[dict[str, str]]]:
-    """Group the labels of each rater by task and round, in an order that reveals nothing of who the raters are."""
     groups: dict[tuple[str, int], dict[str, dict[str, str]]] = {}
     for row in labels.filter(stage=1).iter_rows(named=True):
         labels_by_rater = groups.setdefault((row["task_id"], row["round"]), {})

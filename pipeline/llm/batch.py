@@ -84,7 +84,6 @@ class Provider:
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        """Open the client; finish what processes that have ended left between claiming and submitting."""
         import openai
 
         with connection.open_client(self.endpoint, self.timeout, self.max_retries) as self.client:
@@ -154,7 +153,6 @@ class Provider:
         return (batch_id if claims.claimed else None), other_ids
 
     def _upload(self, batch_id: str) -> None:
-        """Upload a claimed batch's file and have the batch created, once."""
         import openai
 
         try:

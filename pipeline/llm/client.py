@@ -179,7 +179,6 @@ class _Run:
             self._record_call(call, is_marked=call is not before)
 
     def _bill(self, future: Future[Reply]) -> Call:
-        """Return the call of a future with its cost; one that raised may have been paid."""
         key, request = self.in_flight.pop(future)
         if why := future.exception():
             self.error = why
@@ -239,7 +238,6 @@ class _Run:
             self._stop(Refused(f"{message} The last is {call.reply.detail}"))
 
     def _record_rejected(self, call: Call, *, is_marked: bool) -> None:
-        """Give the request up; stop after many in a row without an answer, so that a later run sends them again."""
         self._miss(call.request, f"rejected: {call.reply.detail}", is_open=False)
         if is_marked or not self.has_answered:
             self.rejected.append(call.key)

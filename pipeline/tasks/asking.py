@@ -75,7 +75,6 @@ def list_sources(sources: Sequence[str] = (), prompts: str | Path | None = None)
 
 
 def _build_requests(source: str, options: Options, limit: int | None) -> dict[str, Request]:
-    """Build the requests for the explicit forms of a source, by sentence, in the order of their ids."""
     rows = pairs.scan_questions().filter(pl.col("source") == source).sort("item_id").select("text", "prompt").collect()
     rows = rows.unique("text", keep="first", maintain_order=True).head(limit or rows.height)
     return {text: build_request(name, text, options, source) for text, name in rows.iter_rows()}

@@ -9,6 +9,7 @@ import polars as pl
 from pipeline import warehouse
 from pipeline.errors import BadInput
 from pipeline.progress import iterate
+from pipeline.tables import TABLES
 from pipeline.warehouse.upkeep import maintain, sweep
 from pipeline.warehouse.upkeep.check import check, describe
 from pipeline.warehouse.upkeep.limits import GRACE, KEEP, Limits
@@ -18,7 +19,13 @@ Params = Mapping[str, Any]  # the parameters of the DAG `maintain`, but for its 
 
 def parse_limits(params: Params) -> Limits:
     """Convert parameters to limits; BadInput if they are too short to be safe and `force` is not set."""
-    limits = Limits(
+    for name, least in (("grace_hours", GRACE // timedelta(hours=1)), ("keep_days", KEEP.days)):
+        if params[name] < least and not params["force"]:
+            problem = (
+                f"{name}: expected {least} or more, found {params[name]}; a longer task or run still needs the files"
+            )
+            raise BadInput(f"{problem}; force it only while nothing else runs")
+    return Limits(
         keep=timedelta(days=params["keep_days"]),
         grace=timedelta(hours=params["grace_hours"]),
         quiet=timedelta(hours=params["quiet_hours"]),
@@ -28,20 +35,13 @@ def parse_limits(params: Params) -> Limits:
         footers=params["footers"],
         weeks=params["verify_weeks"],
     )
-    for name, least in (("grace_hours", GRACE // timedelta(hours=1)), ("keep_days", KEEP.days)):
-        if params[name] < least and not params["force"]:
-            raise BadInput(
-                f"{name}: expected {least} or more, found {params[name]}; a longer task or run still needs the files; "
-                "force it only while nothing else runs"
-            )
-    return limits
 
 
 def list_tables(names: Sequence[str], params: Params) -> list[str]:
     """List the tables to maintain, by default all ever written, and copy the catalog unless it is a dry run."""
     parse_limits(params)
-    if unknown := sorted(set(names) - set(warehouse.list_tables())):
-        raise BadInput(f"no table {', '.join(unknown)}; there are {', '.join(warehouse.list_tables())}")
+    if unknown := sorted(set(names) - set(TABLES)):
+        raise BadInput(f"no table {', '.join(unknown)}; there are {', '.join(TABLES)}")
     if not params["dry_run"]:
         warehouse.back_up()
     return [name for name in maintain.list_written() if name in names or not names]
@@ -74,7 +74,7 @@ def count_rows() -> pl.DataFrame:
     """Count the rows, days and sources of each table."""
     schema = {"table": pl.String, "rows": pl.Int64, "days": pl.Int64, "sources": pl.Int64}
     rows = []
-    for name in warehouse.list_tables():
+    for name in TABLES:
         frame = warehouse.scan(name)
         columns = frame.collect_schema()
         values = [pl.col(column).n_unique().alias(f"{column}s") for column in ("day", "source") if column in columns]

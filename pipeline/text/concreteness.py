@@ -77,7 +77,6 @@ def read(path: Path, column: str | None = None, bounds: tuple[float, float] | No
 
 
 def _scale(path: Path, name: str, rows: pl.DataFrame, bounds: tuple[float, float]) -> Ratings:
-    """The list, once each rating is on the scale and no word has two."""
     if (bad := rows.filter(~pl.col("rating").is_between(*bounds))).height:
         line, word, rating = bad.row(0)
         expected = f"field {name!r} should be from {bounds[0]:g} to {bounds[1]:g}"

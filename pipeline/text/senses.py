@@ -266,7 +266,6 @@ def _sum_relatedness(
 
 
 def _list_senses(store: Store, word: str) -> list[str]:
-    """List the senses of a word of the context in all parts of speech; none of a function word."""
     if word.lower() in glosses.STOP_WORDS or len(word) > MAX_LENGTH:
         return []
     keys = ((wordnet.lemmatize(word, upos), pos) for upos, pos in wordnet.POS.items())

@@ -35,7 +35,6 @@ def split_sentences(text: str, lang: str) -> list[Sentence]:
 
 
 def _locate_words(words: list[str], text: str) -> Sentence:
-    """Words with the blanks that stand before them in their text."""
     blanks, position = [], 0
     for word in words:
         place = text.find(word, position)

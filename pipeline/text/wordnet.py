@@ -147,7 +147,6 @@ def load_levels(pos: str) -> dict[str, int]:
 
 
 def _measure_paths(below: np.ndarray, over: np.ndarray, count: int) -> np.ndarray:
-    """Return the length of the longest upward path from each node; a cycle counts as one node."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -213,7 +212,6 @@ def unpack(sources: Sequence[Path], target: Path) -> Path:
 
 
 def _open_source(source: Path, folder: Path) -> Path:
-    """Return the folder with a source's WordNet files; a package is unpacked below `folder`."""
     if source.is_file():
         if not shutil.which("dpkg-deb"):
             raise Missing(f"{source}: dpkg-deb is not installed; unpack it (ar x, tar xf data.tar.*), pass the folder")

@@ -1,6 +1,6 @@
 """The warehouse: the only package that knows Iceberg, catalogs and paths."""
 
-from pipeline.warehouse.catalog import STORE, align, close, create, get_snapshot_id, list_tables, load_table, scan
+from pipeline.warehouse.catalog import STORE, align, close, create, get_snapshot_id, load_table, scan
 from pipeline.warehouse.erase import (
     discard,
     erase,

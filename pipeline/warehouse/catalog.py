@@ -43,11 +43,9 @@ PROPERTIES = {
     # The manifest of a deletion keeps the bounds of the files it removed: the first letters of what was erased. So
     # there are none, but for the columns by which slices are cut: with theirs, writers of two slices do not collide.
     "write.metadata.metrics.default": "counts",
-    **{
-        f"write.metadata.metrics.column.{column}": "truncate(16)"
-        for column in ("source", "day", "origin", "step", "kind", "study")
-    },
 }
+for _column in ("source", "day", "origin", "step", "kind", "study"):
+    PROPERTIES[f"write.metadata.metrics.column.{_column}"] = "truncate(16)"
 # of a store that keeps the line open and sends nothing; polars' own limit is none, and a retry needs an end to begin
 STORE = {"connect_timeout": "10s", "timeout": "120s"}
 _SILENCE = {"s3.connect-timeout": "10", "s3.request-timeout": "120"}  # the same for pyiceberg
@@ -111,8 +109,7 @@ _OPEN: dict[tuple[str, str, bool], tuple[int, Catalog]] = {}  # one a process: o
 def open_catalog(*, create_tables: bool = False) -> Catalog:
     """Open the catalog, again if its SQLite file is another; only `create` makes its tables: others would race."""
     uri, location = settings.catalog_uri(), _location()
-    inode = _inode()
-    if not inode and not create_tables:
+    if not (inode := _inode()) and not create_tables:
         raise Missing(f"there is no catalog at {_format_address()}; {_advise()}")
     before, current = _OPEN.get((uri, location, create_tables), (0, None))
     if current is not None:
@@ -193,8 +190,7 @@ def create() -> list[str]:
 
 def align() -> list[str]:
     """Align tables with their contracts, but for columns that hold nulls or cannot be read; return messages."""
-    messages: list[str] = []
-    aligned: list[str] = []
+    messages, aligned = list[str](), list[str]()
     for name in sorted(list_registered().keys() & TABLES.keys()):
         handle = load_table(name)
         if not (differences := alignment.compare(handle)):
@@ -214,17 +210,14 @@ def align() -> list[str]:
     return messages
 
 
-def list_tables() -> list[str]:
-    """The tables, in the order of `tables.TABLES`."""
-    return list(TABLES)
-
-
 def load_table(name: str) -> Table:
     """Load the table's newest state; do it again for every attempt."""
     if name not in TABLES:
         raise Missing(f"no table {name!r}; there are {', '.join(TABLES)}")
     try:
-        return _load(name)
+        with suppress(FileNotFoundError):  # a commit or an upkeep may remove the file between its look-up and its read
+            return open_catalog().load_table(f"{NAMESPACE}.{name}")
+        return open_catalog().load_table(f"{NAMESPACE}.{name}")
     except NoSuchTableError as error:
         raise Missing(f"the catalog at {_format_address()} has no table {name}; {_advise()}") from error
     except SQLAlchemyError as error:
@@ -238,15 +231,7 @@ def load_table(name: str) -> Table:
         raise Retry(f"{name}: the object store does not answer: {error}") from error
 
 
-def _load(name: str) -> Table:
-    """Load the table; once more if a commit or an upkeep removed the metadata file between its look-up and its read."""
-    with suppress(FileNotFoundError):
-        return open_catalog().load_table(f"{NAMESPACE}.{name}")
-    return open_catalog().load_table(f"{NAMESPACE}.{name}")
-
-
 def _translate(error: SQLAlchemyError) -> BadInput | Missing | Retry:
-    """Translate a fault of the catalog's database into what one does about it."""
     if any(sign in str(error) for sign in ("no such table", "unable to open database", "UndefinedTable")):
         return Missing(f"there is no catalog at {settings.home()}; {_advise()}")
     if any(sign in str(error) for sign in ("not a database", "malformed", "disk I/O error")):
@@ -255,7 +240,6 @@ def _translate(error: SQLAlchemyError) -> BadInput | Missing | Retry:
 
 
 def _advise() -> str:
-    """What to do where the catalog lacks a table: get it back if its files are there, else create it."""
     return RECOVER if any(map(_holds_rows, TABLES)) else "run `undertone init`"
 
 
@@ -266,7 +250,6 @@ def locate_sqlite() -> Path | None:
 
 
 def _format_address() -> str:
-    """Format the catalog's address without its password."""
     return str(locate_sqlite() or make_url(settings.catalog_uri()).render_as_string())
 
 
@@ -335,8 +318,7 @@ def scan_widened(name: str) -> pl.LazyFrame:
 def scan_state(handle: Table, condition: pl.Expr | None = None, snapshot_id: int | None = None) -> pl.LazyFrame:
     """The rows of one loaded state of a table."""
     if snapshot_id is not None and handle.snapshot_by_id(snapshot_id) is None:
-        raise Missing(
-            f"{handle.name()[-1]}: the state that this run began with is gone, perhaps by an erasure: run the day again"
-        )
+        cause = "the state that this run began with is gone, perhaps by an erasure"
+        raise Missing(f"{handle.name()[-1]}: {cause}: run the day again")
     frame = pl.scan_iceberg(handle, snapshot_id=snapshot_id, storage_options=STORE)
     return frame if condition is None else frame.filter(condition)

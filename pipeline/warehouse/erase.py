@@ -6,7 +6,7 @@ The order is such that a run that was killed can be repeated: a file is found ag
 import fcntl
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -135,7 +135,6 @@ def _read_states(name: str, grace: timedelta | None = None) -> tuple[Inventory, 
 
 
 def _list_paths(handle: Table, old: Iterable[State]) -> list[str]:
-    """List the files of the table's present and former states: data, then manifests, then lists of these."""
     metadatas = [handle.metadata, *(state.metadata for state in old if state.metadata)]
     return list_files(handle.io, metadatas, with_removed=True)
 
@@ -143,8 +142,8 @@ def _list_paths(handle: Table, old: Iterable[State]) -> list[str]:
 def scan_history(name: str) -> pl.LazyFrame:
     """Rows of all files that the table's present and former states have and that are still there."""
     inventory, old, _ = _read_states(name)
-    paths = _list_paths(inventory.handle, old)
-    paths = [path for path in paths if path.endswith(".parquet") and is_file(inventory.system, path)]
+    paths = [path for path in _list_paths(inventory.handle, old) if path.endswith(".parquet")]
+    paths = [path for path in paths if is_file(inventory.system, path)]
     if not paths:
         return empty(name).lazy()
     scheme = get_scheme(inventory.handle.location()).replace("file://", "")
@@ -163,6 +162,5 @@ def find_strays(name: str) -> set[str]:
 
 def discard(path: str) -> None:
     """Remove a file by its path in the warehouse's file system, such as one of scratch."""
-    system, _ = open_store(locate_scratch())
-    if is_file(system, path):
-        system.delete_file(path)
+    with suppress(FileNotFoundError):
+        open_store(locate_scratch())[0].delete_file(path)

@@ -28,18 +28,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MEMORY = "2GB"  # that DuckDB may take; what polars reads for it comes on top
-CORPUS_MEMORY = (
-    f"{min(max(os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') >> 31, 2), 8)}GB"  # half, for `browse`
-)
+_HALF = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 31  # of this machine's memory, in GB
+CORPUS_MEMORY = f"{min(max(_HALF, 2), 8)}GB"  # for `browse`
 SPILL = 10 << 30  # bytes of disk that sorts and joins may take, but never more than half of what is free
 BATCH = 50_000
-_FENCE: dict[str, Any] = {
-    "allow_community_extensions": "false",
-    "allow_persistent_secrets": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",
-}
+_FENCE: dict[str, Any] = dict.fromkeys(
+    ("allow_community_extensions", "allow_persistent_secrets", "autoinstall_known_extensions",
+     "autoload_known_extensions", "python_enable_replacements"), "false",
+)  # fmt: skip
 # DuckDB takes a stream of a table for one row, and would often hold the larger side of a join: it holds the right one
 _JOINS = {"disabled_optimizers": "build_side_probe_side"}
 _CLOSE = (
@@ -90,7 +86,9 @@ def connect(
     needed = _list_needed(sql, views)
     for name in TABLES:
         if name in needed:
-            con.register(name, _stream(catalog.scan_widened(name)))
+            frame = catalog.scan_widened(name)
+            frame.__class__ = _StreamedFrame
+            con.register(name, frame)
     if _SCALES in needed:  # of all references: those of the home, and that of the shipped model
         files = [scales.SHIPPED, *settings.references().glob("*/*.json")]
         references = [scales.parse_reference(path.read_text(encoding="utf-8"), str(path)) for path in files]
@@ -125,11 +123,6 @@ class _Batches(NamedTuple):
         tables = (batch.to_arrow().cast(schema) for batch in frames)
         batches = chain.from_iterable(table.to_batches() for table in tables)
         return pa.RecordBatchReader.from_batches(schema, batches)
-
-
-def _stream(frame: pl.LazyFrame) -> pl.LazyFrame:
-    frame.__class__ = _StreamedFrame
-    return frame
 
 
 def _list_needed(sql: str, views: dict[str, str]) -> set[str]:
@@ -176,8 +169,7 @@ def read(
         for batch in chain([reader.schema.empty_table()], reader):
             yield cast("pl.DataFrame", pl.from_arrow(batch))
     except duckdb.OutOfMemoryException as error:
-        advice = "select fewer days, sources or columns"
-        raise BadInput(f"the query needs more memory than it may take; {advice}") from error
+        raise BadInput("the query needs more memory than it may take; select fewer days, sources or columns") from error
     except duckdb.PermissionException as error:
         raise BadInput(f"the query failed: it may read our tables and views alone: {error}") from error
     except (duckdb.Error, pl.exceptions.PolarsError) as error:
@@ -234,10 +226,9 @@ def make_corpus() -> Path:
             old.unlink(missing_ok=True)
         draft.rename(path)
     except duckdb.OutOfMemoryException as error:
-        raise BadInput(
-            f"the comments do not fit in the {CORPUS_MEMORY} that `undertone browse` may use; ask with `undertone "
-            "query`, or import fewer into another UNDERTONE_HOME"
-        ) from error
+        problem = f"the comments do not fit in the {CORPUS_MEMORY} that `undertone browse` may use"
+        advice = "ask with `undertone query`, or import fewer into another UNDERTONE_HOME"
+        raise BadInput(f"{problem}; {advice}") from error
     finally:
         for rest in folder.glob(f"{draft.name}*"):
             rest.unlink(missing_ok=True)

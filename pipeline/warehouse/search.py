@@ -127,17 +127,15 @@ class _File:
     def has_word(self, words: list[str]) -> bool:
         """Test if the file has one of the words; one that is gone has none."""
         try:
-            return any(_has_word(texts, words) for texts in self._read())
+            with self.system.open_input_file(self.path) as file:
+                if any(_has_word(texts, words) for texts in self._unpack(file)):
+                    return True
+            with self.system.open_input_stream(self.path, compression=None) as stream:
+                return any(_has_word(texts, words) for texts in self._read_blocks(stream, self.path))
         except OSError:  # a store has other words for an object that went while it was read
             if self.system.get_file_info(self.path).type is fs.FileType.NotFound:
                 return False
             raise
-
-    def _read(self) -> Iterator[pl.Series]:
-        with self.system.open_input_file(self.path) as file:
-            yield from self._unpack(file)
-        with self.system.open_input_stream(self.path, compression=None) as stream:
-            yield from self._read_blocks(stream, self.path)
 
     def _read_blocks(self, stream: Any, name: str, block: bytes = b"") -> Iterator[pl.Series]:
         before = b""
@@ -168,7 +166,10 @@ class _File:
             with source as records:
                 yield pl.Series([repr(record) for record in records], dtype=pl.String)
         elif start.startswith(b"SQLite format 3") and self.is_local:
-            yield from _read_sqlite(self.path)
+            with closing(sqlite3.connect(f"{Path(self.path).resolve().as_uri()}?mode=ro", uri=True)) as con:
+                names = [name for (name,) in con.execute("select name from sqlite_master where type = 'table'")]
+                for name in names:  # row by row: in the bytes of the file a long text is in pieces
+                    yield from _read_rows(con.execute('select * from "' + name.replace('"', '""') + '"'))  # noqa: S608
         elif self.path.endswith(_BY_NAME):
             with self.system.open_input_stream(self.path) as stream:
                 yield from _limit(self._read_blocks(stream, self.path.rpartition(".")[0]))
@@ -233,17 +234,8 @@ def _read_columns(frame: pl.DataFrame) -> Iterator[pl.Series]:
 
 
 def _decode(values: Iterable[Any]) -> pl.Series:
-    """Texts and bytes among the values, as texts."""
     texts = [value.decode("utf-8", errors="replace") if isinstance(value, bytes) else value for value in values]
     return pl.Series([text for text in texts if isinstance(text, str)], dtype=pl.String)
-
-
-def _read_sqlite(path: str) -> Iterator[pl.Series]:
-    """Read the rows of all tables: in the bytes of the file a long text is in pieces."""
-    with closing(sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True)) as con:
-        names = [name for (name,) in con.execute("select name from sqlite_master where type = 'table'")]
-        for name in names:
-            yield from _read_rows(con.execute('select * from "' + name.replace('"', '""') + '"'))  # noqa: S608
 
 
 def _read_rows(rows: Iterable[Any]) -> Iterator[pl.Series]:

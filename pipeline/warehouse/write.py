@@ -196,7 +196,6 @@ def _sign(partition: Slice) -> dict[str, str]:
 
 
 def _is_overtaken(table: Table, partition: Slice) -> bool:
-    """Test if an attempt at our task that began after us has written rows of the slice."""
     if not (attempt := settings.attempt()):
         return False
     for snapshot in table.metadata.snapshots:
@@ -209,7 +208,6 @@ def _is_overtaken(table: Table, partition: Slice) -> bool:
 
 
 def _select_columns(name: str, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Select the contract's columns in their order; another type or a missing column is refused."""
     contract, actual = empty(name).schema, frame.collect_schema()
     wrong = [f"{c} should be {t}, is {actual.get(c) or 'absent'}" for c, t in contract.items() if actual.get(c) != t]
     if wrong:

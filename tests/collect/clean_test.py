@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.collect.clean import MAX_CHARACTERS, clean, hash_text, normalise
-from pipeline.collect.sites.record import Comment, frame_comments
+from pipeline.collect.sites.record import COMMENT_SCHEMA, Comment, build_frame
 
 FAMILY = "👨‍👩‍👧"
 
@@ -53,9 +53,8 @@ def test_cleaning_twice_changes_nothing_more(texts: list[str]) -> None:
 def frame(*texts: str, context: str | None = None) -> pl.DataFrame:
     """Comments with these texts."""
     rows = enumerate(texts)
-    return frame_comments(
-        [Comment(thread_id="t", comment_id=str(i), text=x, context=context, row_key=f"r{i}") for i, x in rows]
-    )
+    made = [Comment(thread_id="t", comment_id=str(i), text=x, context=context, row_key=f"r{i}") for i, x in rows]
+    return build_frame(made, COMMENT_SCHEMA)
 
 
 def test_reasons() -> None:

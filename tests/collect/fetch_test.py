@@ -81,9 +81,9 @@ def get(
     """Fetch threads (the source's first, unless given) with a fresh fetcher; how many pages were new."""
     counts = []
     with fetch.Fetcher(limits, contact=CONTACT, cookie=cookie) as fetcher:
-        for start in starts or site.list_start_urls(source)[:1]:
-            read = fetch.fetch_pages if start.startswith("http") else fetch.fetch_thread
-            counts.append(read(fetcher, spool, source, start, DAY, redact=redactor(source)))
+        for name in starts or site.list_start_urls(source)[:1]:
+            urls = [name] if name.startswith("http") else fetch.list_starts(source, name)
+            counts += [fetch.fetch_pages(fetcher, spool, source, url, DAY, redact=redactor(source)) for url in urls]
     return sum(counts)
 
 

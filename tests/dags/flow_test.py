@@ -14,6 +14,7 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.collect import fetch
 from pipeline.collect.sites import netease
+from pipeline.tables import TABLES
 from pipeline.tasks.impscore import in_force, pairs
 from pipeline.tasks.recam import abstractness, targets
 from tests.examples.sources.writing import jsonl
@@ -119,7 +120,7 @@ def test_bad_file_fails_at_once_and_writes_nothing(run: Run, tmp_path: Path) -> 
     dag_run = run("collect", day=DAY, path=str(bad), source="mine")
     assert states(dag_run)["collect_source"] == "failed"
     assert states(dag_run)["publish"] == "upstream_failed"
-    assert all(warehouse.get_snapshot_id(name) is None for name in warehouse.list_tables())
+    assert all(warehouse.get_snapshot_id(name) is None for name in TABLES)
 
 
 def test_score_without_a_model_of_ones_own(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
@@ -170,7 +171,7 @@ def test_training_waits_for_pairs(run: Run) -> None:
     task_states = states(run_well(run, "impscore", day=DAY))
     assert {task_states[task] for task in ("sentences", "answers", "pairs", "train")} == {"skipped"}
     assert {task_states[task] for task in ("data_sets", "questions", "sources")} == {"success"}
-    assert all(warehouse.get_snapshot_id(name) is None for name in warehouse.list_tables())
+    assert all(warehouse.get_snapshot_id(name) is None for name in TABLES)
 
 
 def test_a_sample_is_judged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

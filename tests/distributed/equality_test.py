@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from pipeline import warehouse
-from pipeline.tables import PROVENANCE
+from pipeline.tables import PROVENANCE, TABLES
 from tests.distributed import steps as planning
 from tests.distributed.cluster import UPKEEP, Cluster
 from tests.distributed.comparison import Embedded, list_differences, start
@@ -25,7 +25,7 @@ OWN = (*PROVENANCE, "row_id")  # the last is random, so that nobody can tell who
 def contents() -> dict[str, pl.DataFrame]:
     """Every table's rows without `OWN`, in an order of their own."""
     frames = {}
-    for name in warehouse.list_tables():
+    for name in TABLES:
         frame = warehouse.scan(name).collect().drop(OWN, strict=False)
         nested = [column for column, kind in frame.schema.items() if kind.is_nested()]
         flat = frame.with_columns(pl.col(column).map_elements(repr, pl.String) for column in nested)

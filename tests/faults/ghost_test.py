@@ -8,7 +8,7 @@ import pytest
 
 from pipeline import settings, warehouse
 from pipeline.errors import Retry
-from pipeline.tables import empty
+from pipeline.tables import TABLES, empty
 from tests.faults.attempts import Attempt, Call
 from tests.faults.whole import DAY
 from tests.support.rows.filled import filled
@@ -41,10 +41,10 @@ def test_a_ghost_with_older_input_comes_too_late(tables: Path, tmp_path: Path) -
         assert not ghost.wait(0.01), ghost.outcome()
     write_file(path, "as it was mended")
     assert attempt(path, tables, 2, waits=False).outcome().word == "done"
-    before = {name: warehouse.get_snapshot_id(name) for name in warehouse.list_tables()}
+    before = {name: warehouse.get_snapshot_id(name) for name in TABLES}
     path.with_suffix(".go").touch()
     assert ghost.outcome().word == "Retry"
-    assert {name: warehouse.get_snapshot_id(name) for name in warehouse.list_tables()} == before
+    assert {name: warehouse.get_snapshot_id(name) for name in TABLES} == before
     assert warehouse.scan("comments").collect()["text"].to_list() == ["as it was mended"]
 
 

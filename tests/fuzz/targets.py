@@ -25,7 +25,7 @@ from pipeline.collect.dedupe import deduplicate
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.adapters import ADAPTERS, find_next_url, parse
 from pipeline.collect.sites.markup import extract_text
-from pipeline.collect.sites.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, Page, frame_articles, frame_comments
+from pipeline.collect.sites.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, Page, build_frame
 from pipeline.collect.threads import add_context, refuse_circles
 from pipeline.commands.terminal import files
 from pipeline.errors import BadInput
@@ -97,7 +97,7 @@ def _page(rng: random.Random, source: str) -> tuple[dict[str, Any], str]:
 
 
 def _check_page(page: Page, _source: str = "") -> tuple[pl.DataFrame, pl.DataFrame]:
-    comments, articles = frame_comments(page.comments), frame_articles(page.articles)
+    comments, articles = build_frame(page.comments, COMMENT_SCHEMA), build_frame(page.articles, ARTICLE_SCHEMA)
     must((comments.height, articles.height) == (len(page.comments), len(page.articles)), "a record was lost")
     must(comments.schema == COMMENT_SCHEMA and articles.schema == ARTICLE_SCHEMA, "another schema")
     must(all(isinstance(text, str) for row in page.skipped for text in row), "a skipped row without text")

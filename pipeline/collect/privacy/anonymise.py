@@ -62,7 +62,6 @@ def scrub_id(value: str, source: str, key: bytes | None) -> str:
 
 
 def _find_tokens(value: str) -> set[str]:
-    """Kinds of particulars in an id. What an address holds is looked for part by part."""
     parts = re.split(r"[/?&=#;]+", value) if "://" in value else [value]
     return {token for part in parts for _, _, token in find_particulars(part)}
 
@@ -100,8 +99,6 @@ def scrub_address(url: str, source: str, key: bytes | None) -> str:
 
 
 class _Rule(NamedTuple):
-    """Which keys of a site's JSON hold persons (reduced to their hashed id), user ids, and what is cut out."""
-
     persons: frozenset[str]
     ids: frozenset[str]
     cut: frozenset[str]

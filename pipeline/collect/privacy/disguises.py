@@ -1,7 +1,4 @@
-"""A text as its reader sees it: without the characters that hide a number or a name from a pattern.
-
-Patterns look at the plain form; what they match is replaced in the original.
-"""
+"""A text as its reader sees it: without the characters that hide a number or a name from a pattern."""
 
 import html
 import re
@@ -68,7 +65,6 @@ def reveal(text: str, *, markup: bool = False) -> Form:
 
 
 def _list_pieces(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[int, int, str]]:
-    """Where something stands that its reader takes for a plain character, or for nothing, and that character."""
     for piece in pattern.finditer(text):
         start, end = piece.span()
         value = html.unescape(piece[0]) if piece[0][0] == "&" else piece[0]

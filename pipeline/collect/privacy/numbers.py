@@ -67,8 +67,6 @@ _IDENTITY_WORD = re.compile(r"(?i)身份|证号|证件|sfz|identity")
 
 
 class _Row(NamedTuple):
-    """Some groups of a run: where they stand, how long they are, their digits, and what stands before them."""
-
     text: str
     start: int
     end: int
@@ -124,7 +122,6 @@ def _search_run(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _list_rows(text: str, groups: list[tuple[int, int]], place: int) -> Iterator[_Row]:
-    """Rows of groups that begin at a place, the longest first, as far as any kind is written in such groups."""
     first = groups[place][0]
     total, sizes = 0, []
     for count, (start, end) in enumerate(groups[place : place + 15], 1):
@@ -146,7 +143,6 @@ def _list_rows(text: str, groups: list[tuple[int, int]], place: int) -> Iterator
 
 
 def _widen(row: _Row, kind: str) -> Span:
-    """The row with the sign or bracket before it, and the X behind an identity card."""
     start, end = row.start, row.end
     if kind == "PHONE":
         before = row.text[max(0, start - 2) : start]

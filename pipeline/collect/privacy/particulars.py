@@ -145,8 +145,6 @@ def _hide(text: str, spans: list[Span]) -> str:
 
 
 def _match(pattern: re.Pattern[str], token: str) -> Finder:
-    """A finder of a pattern's matches; what its groups hold stays."""
-
     def find(text: str) -> Iterator[Span]:
         for match in pattern.finditer(text):
             yield (match.end(match.lastindex) if match.lastindex else match.start()), match.end(), token

@@ -28,9 +28,7 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
         raise refuse("bilibili", code, _REFUSALS.get(code, str(body.get("message"))))
     data = need(body, "data", dict, "bilibili")
     if "title" in data and "aid" in data:
-        return Page(
-            articles=[Article(thread_id=str(data["aid"]), title=data["title"], text=str(data.get("desc") or ""))]
-        )
+        return Page(articles=[Article(str(data["aid"]), data["title"], str(data.get("desc") or ""))])
     if data.get("replies", "") is not None:
         need(data, "replies", list, "bilibili")
     page = Page()
@@ -64,24 +62,20 @@ def _add(page: Page, reply: dict[str, Any], *, hot: bool) -> None:
     if reply.get("state") == _HIDDEN or reply.get("invisible"):
         page.skipped.append(("hidden_by_site", comment_id))
     else:
-        page.comments.append(_comment(reply, comment_id, hot))
+        content = need(reply, "content", dict, "bilibili")
+        comment = Comment(
+            thread_id=str(need(reply, "oid", (int, str), "bilibili")),
+            comment_id=comment_id,
+            parent_id=parse_id(reply.get("parent_str") or reply.get("parent")),
+            root_id=parse_id(reply.get("root_str") or reply.get("root")),
+            text=_REPLY_PREFIX.sub("", need(content, "message", str, "bilibili")),
+            like_count=count(reply.get("like")),
+            reply_count=count(reply.get("rcount")),
+            created_at=parse_time(reply.get("ctime")),
+            user=parse_id(reply.get("mid")),
+            is_hot=hot,
+            row_key=comment_id,
+        )
+        page.comments.append(comment)
     for child in reply.get("replies") or []:
         _add(page, child, hot=False)
-
-
-def _comment(reply: dict[str, Any], comment_id: str, hot: bool) -> Comment:
-    content = need(reply, "content", dict, "bilibili")
-    parent = parse_id(reply.get("parent_str") or reply.get("parent"))
-    return Comment(
-        thread_id=str(need(reply, "oid", (int, str), "bilibili")),
-        comment_id=comment_id,
-        parent_id=parent,
-        root_id=parse_id(reply.get("root_str") or reply.get("root")),
-        text=_REPLY_PREFIX.sub("", need(content, "message", str, "bilibili")),
-        like_count=count(reply.get("like")),
-        reply_count=count(reply.get("rcount")),
-        created_at=parse_time(reply.get("ctime")),
-        user=parse_id(reply.get("mid")),
-        is_hot=hot,
-        row_key=comment_id,
-    )

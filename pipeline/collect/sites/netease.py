@@ -26,7 +26,14 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     if code in _REFUSALS:
         raise refuse("netease", code, _REFUSALS[code])
     if "songs" in body:
-        return Page(articles=[_song(song) for song in body["songs"]])
+        page = Page()
+        for item in body["songs"]:
+            artists = "、".join(artist["name"] for artist in item.get("artists") or item.get("ar") or [])
+            thread_id, name = str(need(item, "id", int, "netease")), need(item, "name", str, "netease")
+            page.articles.append(
+                Article(thread_id, name, str(item.get("description") or f"{name} — {artists}"), "music")
+            )
+        return page
     if not (song := _SONG.search(url)):
         raise SchemaDrift(f"netease: the address {urlsplit(url).path} names no song (R_SO_4_…)")
     page = Page()
@@ -50,17 +57,6 @@ def find_next_url(body: dict[str, Any], url: str) -> str | None:
     if "beforeTime" in query or offset > _LAST_OFFSET:
         return set_query(url, offset="0", beforeTime=str(comments[-1]["time"]))
     return set_query(url, offset=str(offset))
-
-
-def _song(song: dict[str, Any]) -> Article:
-    artists = "、".join(a["name"] for a in song.get("artists") or song.get("ar") or [])
-    name = need(song, "name", str, "netease")
-    return Article(
-        thread_id=str(need(song, "id", int, "netease")),
-        title=name,
-        text=str(song.get("description") or f"{name} — {artists}"),
-        category="music",
-    )
 
 
 def _comment(item: dict[str, Any], song: str, hot: bool) -> Comment:

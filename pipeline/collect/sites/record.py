@@ -46,28 +46,15 @@ class Page:
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
-_TYPES: dict[Any, pl.DataType] = {
-    int | None: pl.Int64(),
-    datetime | None: pl.Datetime("us", "UTC"),
-    bool: pl.Boolean(),
-}
+_TYPES: dict[Any, Any] = {int | None: pl.Int64(), datetime | None: pl.Datetime("us", "UTC"), bool: pl.Boolean()}
 ARTICLE_SCHEMA, COMMENT_SCHEMA = (
     pl.Schema({name: _TYPES.get(kind, pl.String()) for name, kind in record.__annotations__.items()})
     for record in (Article, Comment)
 )
 
 
-def frame_articles(articles: list[Article]) -> pl.DataFrame:
-    """Make a frame of articles."""
-    return _build_frame(articles, ARTICLE_SCHEMA)
-
-
-def frame_comments(comments: list[Comment]) -> pl.DataFrame:
-    """Make a frame of comments."""
-    return _build_frame(comments, COMMENT_SCHEMA)
-
-
-def _build_frame(records: list[Article] | list[Comment], schema: pl.Schema) -> pl.DataFrame:
+def build_frame(records: list[Article] | list[Comment], schema: pl.Schema) -> pl.DataFrame:
+    """Build the frame of records: `ARTICLE_SCHEMA` or `COMMENT_SCHEMA`."""
     return pl.DataFrame(dict(zip(schema, zip(*records, strict=True), strict=True)) if records else None, schema=schema)
 
 

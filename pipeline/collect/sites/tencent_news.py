@@ -26,7 +26,12 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     if (code := body.get("errCode", body.get("ret"))) != 0:
         raise refuse("tencent_news", code, str(body.get("info") or "no comments given"))
     if "errCode" in body:
-        return _parse_first(need(body, "data", dict, "tencent_news"))
+        data = need(body, "data", dict, "tencent_news")
+        thread = str(need(data, "targetid", (int, str), "tencent_news"))
+        replies = data.get("repCommList") or {}  # [] when empty
+        nested = [reply for branch in replies.values() for reply in branch] if isinstance(replies, dict) else []
+        items = [*need(data, "oriCommList", list, "tencent_news"), *nested]
+        return Page(comments=[_old(item, thread) for item in items])
     return _parse_second(need(body, "comments", dict, "tencent_news"), url)
 
 
@@ -37,13 +42,6 @@ def find_next_url(body: dict[str, Any], url: str) -> str | None:
     if not data.get("oriCommList") or not last or data.get("hasnext") is False:
         return None
     return set_query(url, cursor=str(last))
-
-
-def _parse_first(data: dict[str, Any]) -> Page:
-    thread = str(need(data, "targetid", (int, str), "tencent_news"))
-    replies = data.get("repCommList") or {}  # [] when empty
-    nested = [reply for branch in replies.values() for reply in branch] if isinstance(replies, dict) else []
-    return Page(comments=[_old(item, thread) for item in [*need(data, "oriCommList", list, "tencent_news"), *nested]])
 
 
 def _old(item: dict[str, Any], thread: str) -> Comment:

@@ -54,23 +54,20 @@ def _add(page: Page, item: dict[str, Any], thread: str, *, is_hot: bool) -> None
     if state := next((state for mark, state in marks.items() if item.get(mark)), None):
         page.skipped.append((f"{state}_by_site", comment_id))
     else:
-        page.comments.append(_comment(item, comment_id, thread, is_hot))
+        author = item.get("author") or {}
+        comment = Comment(
+            thread_id=thread,
+            comment_id=comment_id,
+            parent_id=parse_id(item.get("reply_comment_id")),
+            root_id=parse_id(item.get("reply_root_comment_id")),
+            text=extract_text(need(item, "content", str, "zhihu")),
+            like_count=count(item.get("like_count")),
+            reply_count=count(item.get("child_comment_count")),
+            created_at=parse_time(item.get("created_time")),
+            user=parse_id(author.get("id") or (author.get("member") or {}).get("id")),
+            is_hot=is_hot,
+            row_key=comment_id,
+        )
+        page.comments.append(comment)
     for child in item.get("child_comments") or []:
         _add(page, child, thread, is_hot=False)
-
-
-def _comment(item: dict[str, Any], comment_id: str, thread: str, is_hot: bool) -> Comment:
-    author = item.get("author") or {}
-    return Comment(
-        thread_id=thread,
-        comment_id=comment_id,
-        parent_id=parse_id(item.get("reply_comment_id")),
-        root_id=parse_id(item.get("reply_root_comment_id")),
-        text=extract_text(need(item, "content", str, "zhihu")),
-        like_count=count(item.get("like_count")),
-        reply_count=count(item.get("child_comment_count")),
-        created_at=parse_time(item.get("created_time")),
-        user=parse_id(author.get("id") or (author.get("member") or {}).get("id")),
-        is_hot=is_hot,
-        row_key=comment_id,
-    )

@@ -16,6 +16,7 @@ from pipeline.commands.terminal import console, failures
 from pipeline.commands.terminal.options import Json
 from pipeline.errors import Missing, UndertoneError
 from pipeline.explanations import explain
+from pipeline.tables import TABLES
 
 FIELDS = ("thing", "is_found", "detail", "remedy", "needed")  # of what was examined
 Result = tuple[bool, str, str]  # whether the thing is there, a detail, a remedy
@@ -142,7 +143,7 @@ def _examine_user_key() -> Result:
 def _examine_tables() -> Result:
     warehouse.load_table("comments")  # without a catalog this says so once
     counts, broken = {}, []
-    for name in warehouse.list_tables():
+    for name in TABLES:
         try:
             counts[name] = int(warehouse.scan(name).select(pl.len()).collect().item())
         except Exception as error:  # noqa: BLE001 - each broken table is named

@@ -84,7 +84,6 @@ def _to_microseconds(column: "pa.Array") -> "pa.Array":
 
 
 def _size(value: Any) -> int:
-    """Characters and bytes in a value, and a little for each value in it."""
     if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, dict):

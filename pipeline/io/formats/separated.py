@@ -33,8 +33,6 @@ class _Span(NamedTuple):
 
 
 class _Fault(Exception):
-    """A record that is none. `line_count` of its lines are dropped; the others are read again."""
-
     def __init__(self, reason: str, message: str, line_count: int) -> None:
         super().__init__(message)
         self.reason, self.line_count = reason, line_count
@@ -96,7 +94,6 @@ class _Table:
         return _Fault(reason, f"{place}: {message}", line_count)
 
     def _line(self) -> str:
-        """The next line of a record; StopIteration at the end of the file."""
         self.lines.append(self.returned.popleft() if self.returned else next(self.following))
         number, line = self.lines[-1]
         if "\0" in line:
@@ -135,7 +132,6 @@ class _Table:
             position += 1
 
     def _quoted(self, line: str, position: int) -> tuple[str, str, int]:
-        """The value of a field in quotes, the line on which it ends, and the position after its closing quote."""
         number, character, parts, length = self.lines[-1][0], position + 1, [], 0
         position += 1
         while True:

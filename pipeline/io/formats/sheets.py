@@ -87,7 +87,6 @@ def _read_value(workbook: Workbook, attributes: Mapping[str, str], texts: Mappin
 
 
 def _place(source: Source, values: list[tuple[str, str | None]], row: int, place: str) -> Cells:
-    """The values of a row by column; one without a reference stands behind the one before it."""
     cells: Cells = {}
     column = -1
     for reference, value in values:

@@ -204,7 +204,6 @@ def _unescape(escape: re.Match[str]) -> str:
 
 
 def _digits(text: str, number: float) -> str:
-    """A number as text: whole ones without a point, and with an exponent where digits may have been lost."""
     if not math.isfinite(number):
         return CellError(text)
     if abs(number) > _EXACT or (abs(number) >= _MOST_DIGITS and "e" in text.lower()):

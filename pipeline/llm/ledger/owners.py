@@ -31,7 +31,6 @@ def _machine() -> str:
 
 
 def _start_time(pid: int) -> str:
-    """Return when a living process started, in whatever unit the system has; empty if there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         return "" if stat[0] in "ZX" else stat[19]

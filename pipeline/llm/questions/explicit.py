@@ -130,7 +130,6 @@ def parse(response: str, implicit: str, prompt_name: str) -> Parsed:
 
 
 def _split_dialogue(text: str) -> tuple[str, str]:
-    """Return question and answer of `- question - answer`; without a question if the text is no dialogue."""
     if not (match := _DIALOGUE.match(text.strip())):
         return "", text.strip()
     return (match["question"] or match["words"]).strip(), match["answer"].strip()
@@ -157,7 +156,6 @@ def _bare(text: str) -> str:
 
 
 def _without_lead(text: str) -> str:
-    """Return what follows a lead-in such as "Sure! Here is the explicit version:", on the same line or the next."""
     if not (match := _BEFORE_COLON.match(text)):
         return text
     lead = _LEAD_ON_ITS_LINE if match["line"] else _LEAD_ANYWHERE
@@ -169,7 +167,6 @@ def _inside(frame: re.Pattern[str], text: str) -> str:
 
 
 def _unmarked(text: str) -> str:
-    """Return what follows `<<<...>>>`, else what is inside unless that is a label itself."""
     if not (match := _ANGLES.match(text)):
         return text
     inside = match["inside"].strip()

@@ -84,7 +84,6 @@ def _read_choices(choices: Any, reply: Reply) -> Reply:
 
 
 def _read_logprobs(value: Any) -> str | None:
-    """Return the alternatives of the last tokens as JSON; None where the server gives none, or no such shape."""
     try:
         tokens = [
             (
@@ -172,7 +171,6 @@ def _read_error(error: Any, body: Any, status: int) -> Reply:
 
 
 def _count_tokens(completion: dict[str, Any], status: int) -> Reply:
-    """Start a reply, malformed until its content is read, with the tokens that the server counted."""
     usage = completion.get("usage")
     counts: list[int | None] = []
     faults = []

@@ -60,8 +60,6 @@ class _Clock(threading.local):
 
 
 class _Stream(httpcore2.NetworkStream):
-    """A socket whose steps all end when the request has to."""
-
     def __init__(self, stream: httpcore2.NetworkStream, clock: _Clock) -> None:
         self._stream, self._clock = stream, clock
 

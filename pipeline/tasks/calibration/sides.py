@@ -55,7 +55,6 @@ def _load_scorer(model: str) -> pl.DataFrame:
 
 
 def _load_scores(metric: str, name: str, kind: str) -> pl.DataFrame:
-    """Load the scores of the one model or judge whose name begins so."""
     scores = warehouse.scan("scores", pl.col("metric") == metric)
     rows = scores.filter(pl.col("model_id").str.starts_with(name)).select(*COMMENT, "value", rater="model_id").collect()
     names = rows["rater"].unique().sort().to_list()
@@ -66,7 +65,6 @@ def _load_scores(metric: str, name: str, kind: str) -> pl.DataFrame:
 
 
 def _load_labels(field: str) -> pl.DataFrame:
-    """Load the labels of a field by the raters of stage 1, those of the last round, as numbers."""
     field = field or "subtext"
     labels = warehouse.scan("labels", (pl.col("field") == field) & (pl.col("stage") == 1))
     labels = labels.sort("round").unique(("project", "task_id", "rater_id"), keep="last")

@@ -56,8 +56,6 @@ def run_bounded(
 
 
 class _Child:
-    """A running child, its messages and its use of memory and time."""
-
     def __init__(
         self, name: str, arguments: Mapping[str, Any], bounds: Bounds, on_progress: Callable[[int], None]
     ) -> None:
@@ -96,7 +94,6 @@ class _Child:
         return self._result()
 
     def _messages(self) -> Iterator[dict[str, Any]]:
-        """Yield the messages of the child until it closes the pipe; check its limits between them."""
         out, err = self.process.stdout, self.process.stderr
         assert out is not None
         assert err is not None

@@ -79,8 +79,6 @@ def _send_error(send: Send, error: BaseException) -> None:
 
 
 class _LogMessages(logging.Handler):
-    """Log handler that sends records, with the fields of `logs.log_event`, to the parent."""
-
     def __init__(self, send: Send) -> None:
         super().__init__()
         self.send = send

@@ -95,7 +95,6 @@ def name_origin(path: str | None) -> str:
 
 
 def _join_names(names: Sequence[str]) -> str:
-    """Join the names of files that are imported together; shorten them if there are more than three."""
     names = sorted(set(names))
     if len(names) <= 3:
         return "+".join(names)
@@ -235,8 +234,8 @@ def fetch_threads(
     with closing(spool), fetch.Fetcher(limits or fetch.Limits(), contact=settings.contact(), cookie=cookie) as fetcher:
         try:
             redact = partial(anonymise.redact, source=source, key=key)
-            for thread in threads:
-                fetch.fetch_thread(fetcher, spool, source, thread, day, redact=redact)
+            for start in [start for thread in threads for start in fetch.list_starts(source, thread)]:
+                fetch.fetch_pages(fetcher, spool, source, start, day, redact=redact)
         except (Refused, SchemaDrift) as error:
             stopped = error
             log.warning("%s: no more requests are sent: %s", source, error)

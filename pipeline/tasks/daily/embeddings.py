@@ -70,7 +70,6 @@ def score_texts(
 
 
 def _scan(name: str, texts: pl.DataFrame, *columns: str) -> pl.LazyFrame:
-    """Select the embeddings of texts by an encoder."""
     vectors = warehouse.scan("embeddings", (pl.col("encoder") == name) & _is_in_buckets(texts))
     return vectors.select("text_hash", *columns).join(texts.lazy().select("text_hash", "lang"), on="text_hash")
 
@@ -101,7 +100,6 @@ def _encode_new(
 
 
 def _score_known(texts: pl.DataFrame, name: str, model_id: str, heads: "dict[str, Head]") -> Iterator[pl.DataFrame]:
-    """Score texts by their embeddings in the table, some thousand at a time."""
     import numpy as np
 
     from pipeline.score import implicitness

@@ -3,7 +3,6 @@
 Nothing reaches a table before the whole input was read; after a kill, the next run writes all tables again.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date
@@ -17,9 +16,10 @@ from pipeline.collect.clean import clean, normalise
 from pipeline.collect.dedupe import deduplicate
 from pipeline.collect.importers import Batch, hash_page
 from pipeline.collect.privacy import anonymise
-from pipeline.collect.sites.record import frame_articles, frame_comments
+from pipeline.collect.sites.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, build_frame
 from pipeline.collect.threads import add_context, add_roots, refuse_circles
 from pipeline.errors import BadInput
+from pipeline.llm.request import dump_json
 from pipeline.private import make_folder
 from pipeline.slices import parse_day, parse_window
 from pipeline.tables import TABLES
@@ -73,16 +73,13 @@ def write_tables(
     intakes: dict[str, _Intake] = {}
     for batch in batches:
         if batch.source not in intakes:
-            intakes[batch.source] = _Intake(
-                f"{scratch}/{batch.source}", batch.source, day, origin, window, selection.keep_duplicates
-            )
+            folder = f"{scratch}/{batch.source}"
+            intakes[batch.source] = _Intake(folder, batch.source, day, origin, window, selection.keep_duplicates)
         intakes[batch.source].add_batch(batch, key)
     return [intake.write(config, run_id, started) for intake in intakes.values()]
 
 
 class _Intake:
-    """The rows of one source: scratch Parquet after cleaning, and counts of rows read."""
-
     def __init__(
         self, folder: str, source: str, day: str, origin: str, window: tuple[date, date], keep_duplicates: bool
     ) -> None:
@@ -98,26 +95,25 @@ class _Intake:
     def add_batch(self, batch: Batch, key: bytes | None) -> None:
         """Clean and anonymise a batch into scratch."""
         page, number = batch.page, self.batch_count
-        comments = frame_comments(page.comments).with_columns(adapter=pl.lit(batch.adapter))
+        comments = build_frame(page.comments, COMMENT_SCHEMA).with_columns(adapter=pl.lit(batch.adapter))
         if not batch.hashed:
             comments = comments.with_columns(anonymise.hash_users(comments["user"], self.source, key))
         comments, unclean = clean(self._scrub_ids(comments, key), self.scrubbed)
         self._check_threads(comments["thread_id"])
         skipped = pl.DataFrame(page.skipped, schema={"reason": pl.String, "row_key": pl.String}, orient="row")
         dropped = pl.concat([_add_step("parse", self._scrub_ids(skipped, key)), _add_step("clean", unclean)])
-        articles = frame_articles(page.articles)
+        articles = build_frame(page.articles, ARTICLE_SCHEMA)
         for name in ("title", "text", "summary", "category"):
             articles = articles.with_columns(normalise(articles[name], self.scrubbed))
         articles = articles.with_columns(pl.col("summary", "category").replace("", None))
-        raw_pages = []
-        for raw_page in batch.raw:
-            url = anonymise.scrub_address(raw_page.url, self.source, key)
-            body = json.dumps(raw_page.body, ensure_ascii=False, sort_keys=True)
-            raw_pages.append((url, raw_page.fetched_at, body))
-        self._stage("comments", number, comments)
-        self._stage("articles", number, self._scrub_ids(articles, key))
-        self._stage("pages", number, pl.DataFrame(raw_pages, schema=_PAGE_SCHEMA, orient="row"))
-        self._stage("dropped", number, dropped)
+        raw_pages = [
+            (anonymise.scrub_address(raw.url, self.source, key), raw.fetched_at, dump_json(raw.body))
+            for raw in batch.raw
+        ]
+        pages = pl.DataFrame(raw_pages, schema=_PAGE_SCHEMA, orient="row")
+        rows = {"comments": comments, "articles": self._scrub_ids(articles, key), "pages": pages, "dropped": dropped}
+        for kind, frame in rows.items():
+            self._stage(kind, number, frame)
         self.read_count += len(page.comments) + len(page.skipped)
         self.batch_count += 1
 

@@ -130,7 +130,6 @@ def _decode(path: Path) -> tuple[str, str]:
 
 
 def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> set[int]:
-    """Find the numbers of the records of which a cell (number, name of the field, value) has something erased."""
     # a short text or an id of the site counts only in a field of texts or people: elsewhere `1` is a number of likes
     numbers: dict[str, int] = {}  # a long name is stored once, however many cells have it
     rows = [(record, numbers.setdefault(name, len(numbers)), cell) for record, name, cell in cells]
@@ -152,7 +151,6 @@ def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> se
 
 
 def _find_rows(rows: Sequence[Sequence[tuple[object, str]]], targets: Targets) -> set[int]:
-    """Find the rows of a table, column and cell, the first of which has the names of the columns."""
     names = dict(rows[0]) if rows else {}
     return _find_records(
         [(n, names.get(column, "") if n else "", cell) for n, row in enumerate(rows) for column, cell in row], targets

@@ -77,7 +77,6 @@ def _has_user_id(node: dict[str, Any], users: set[str]) -> bool:
 
 
 def _list_texts(node: Any) -> Iterator[str]:
-    """List the long texts of a record itself, not those of its answers."""
     for name, value in node.items():
         if isinstance(value, str) and name in _TEXT_FIELDS and len(value.encode()) >= LEAST_BYTES:
             yield value
@@ -86,7 +85,6 @@ def _list_texts(node: Any) -> Iterator[str]:
 
 
 def _blank_quotes(node: Any, quotes: set[str], targets: Targets) -> Any:
-    """Empty the strings that contain a quote, a mark or an erased text."""
     strings = list(_list_strings(node))
     if not strings:
         return node

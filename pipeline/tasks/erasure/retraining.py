@@ -56,7 +56,6 @@ def build_recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _load_defaults(kind: str, profile: str | None, config: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
-    """Load the default recipe of a kind and profile, and the hyperparameters of the model; ValueError for none."""
     from pipeline.training.commenting import quality
     from pipeline.training.impscore import fit
     from pipeline.training.subtext import recogniser as subtext_recogniser

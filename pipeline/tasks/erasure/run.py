@@ -143,7 +143,6 @@ def _erase_all(erasure: _Erasure, verify: bool) -> None:
 
 
 def _search(erasure: _Erasure, stores: Container[str] | None = None) -> list[warehouse.Place]:
-    """Search for the marks in all files but that of the request."""
     places = warehouse.search(erasure.targets.marks, stores, erasure.unreadable_paths)
     return [place for place in places if place.path != str(erasure.request.file)]
 

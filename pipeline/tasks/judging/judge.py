@@ -111,7 +111,6 @@ def judge(rows: pl.DataFrame, plan: Plan, options: asking.Options, ask: Ask) -> 
 
 
 def _list_items(rows: pl.DataFrame) -> pl.DataFrame:
-    """List text, context, lang and item of each row; equal texts in equal contexts are one item, a blank is null."""
     texts = rows.select(
         pl.col("text").fill_null("").str.strip_chars(),
         pl.col("context").cast(pl.String).str.strip_chars().replace("", None),

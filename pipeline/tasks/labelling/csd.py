@@ -74,7 +74,6 @@ def _add_comments(
     project: str, comments: pl.DataFrame, selected: pl.DataFrame, dropped: pl.DataFrame, config: Mapping[str, object],
     run_id: str, timer: runs.Start,
 ) -> int:  # fmt: skip
-    """Add selected ones of some comments to a project, and record each source and day; return the task count."""
     fresh, repeated = selection.build_tasks(selected, project)
     is_out = projects.is_withdrawn(project)
     withdrawn = fresh.filter(is_out).select("source", "day", reason=pl.lit("withdrawn"), row_key=selection.KEY)
@@ -90,7 +89,6 @@ def _add_comments(
 
 
 def _explain_empty_selection(project: str, day: str) -> Missing:
-    """Explain why a day gave a project no tasks: it has no comments, or the rules dropped all."""
     dropped = warehouse.scan("dropped", is_step(project, "select") & (pl.col("day") == parse_day(day))).collect()
     reasons = dropped["reason"].value_counts().sort("count", "reason", descending=True)
     if counts := ", ".join(f"{reason} {count}" for reason, count in reasons.iter_rows()):

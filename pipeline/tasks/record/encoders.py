@@ -46,7 +46,6 @@ def choose_precision(*, for_scores: bool = False) -> str:
 
 
 def _locate_record(revision: str) -> Path:
-    """Return the file of where the encoder with this hash was last loaded from, for models of an earlier encoder."""
     return settings.scratch("encoders") / revision
 
 

@@ -130,7 +130,6 @@ def write_rows(rows: pl.DataFrame, day: str, run_id: str) -> None:
 
 
 def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> dict[str, Any]:
-    """Compare a new model with its rivals; return what `models` records of its promotion."""
     from pipeline.training import registry
 
     choice = choose_model(trained.kind, None, day)

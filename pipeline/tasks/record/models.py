@@ -45,7 +45,6 @@ def read_model(ref: str) -> dict[str, Any]:
 
 
 def _parse(rows: pl.DataFrame) -> dict[str, Any]:
-    """Parse the last of some rows of `models`."""
     row = rows.row(-1, named=True)
     config = json.loads(row["config"])
     return {**row, "promotion": config.pop("promotion", None) or {}, "config": config}

@@ -54,7 +54,6 @@ def write_indexes(changed: Iterable[str]) -> None:
 
 
 def _list_pages() -> list[str]:
-    """List the names of all pages but drafts and indexes."""
     names = (path.name for path in settings.reports().glob("*.html"))
     return sorted(name for name in names if not name.startswith((".", "index-")) and name != INDEX)
 

@@ -114,7 +114,6 @@ def compare(
 
 
 def _count_units(rows: HeldOut, mask: "np.ndarray[Any, Any]") -> int:
-    """Count the units of the rows in a mask, which are what is drawn."""
     return int(mask.sum() if rows.units is None else rows.units.filter(pl.Series(mask)).n_unique())
 
 

@@ -62,10 +62,8 @@ class Checked:
                 return list(reader())
         except Exception as error:  # noqa: BLE001 - a damaged file makes its reader raise anything
             problem = f"not readable: {error}"
-        if is_current:
-            self.problems.append(f"{place}, {path}: {problem}")
-        else:
-            self.other_problems.append(f"{place}, {path}: {problem}{_REPLACED}")
+        problems, end = (self.problems, "") if is_current else (self.other_problems, _REPLACED)
+        problems.append(f"{place}, {path}: {problem}{end}")
         return []
 
     def _compare(self, path: str, size: int | None) -> str | None:
@@ -78,15 +76,13 @@ class Checked:
             return f"{actual} bytes, not the {size} recorded"
         if self.weeks and expected is None:
             self.unrecorded[path] = None
-        elif expected is not None and path not in self.verified and self._is_due(path):
+        week = datetime.now(UTC).date().toordinal() // 7
+        is_due = not path.startswith(f"{self.root}/data/") or not (crc32(path.encode()) - week) % max(self.weeks, 1)
+        if expected is not None and is_due and path not in self.verified:
             self.verified.add(path)
             if (current := checksums.compute(self.system, path)) != expected:
                 return f"bytes have changed: SHA-256 {current.sha256[:16]}…, not the {expected.sha256[:16]}… recorded"
         return None
-
-    def _is_due(self, path: str) -> bool:
-        week = datetime.now(UTC).date().toordinal() // 7
-        return not path.startswith(f"{self.root}/data/") or crc32(path.encode()) % self.weeks == week % self.weeks
 
     def read_table(self, handle: Table, footers: bool) -> None:
         """Read all files of a state of the table."""
@@ -105,23 +101,20 @@ class Checked:
                 self.manifests += is_current
                 entries = partial(manifest.fetch_manifest_entry, handle.io)
                 for entry in self.read("manifest", path, size, entries, is_current=is_current):
-                    self._read_data(handle, entry.data_file, footers=footers, is_current=is_current)
+                    file, place = entry.data_file, name_partition(handle, entry.data_file)
+                    rows = partial(_check_rows, self.system, file) if footers and is_current else list
+                    self.read(place, file.file_path, file.file_size_in_bytes, rows, is_current=is_current)
+                    if is_current:
+                        self.files += 1
+                        self.bytes += file.file_size_in_bytes
+                        self.rows += file.record_count if file.content is DataFileContent.DATA else 0
         for earlier in metadata.metadata_log if self.weeks else ():
             if get_path(earlier.metadata_file) in self.sizes:  # older ones are removed by and by
                 self.read("metadata", earlier.metadata_file, None, list, is_current=False)
         total = current.summary["total-records"] if current and current.summary else None
         if not self.problems and total is not None and int(total) != self.rows:
-            self.problems.append(
-                f"all, {get_path(handle.metadata_location)}: {total} rows by the snapshot, {self.rows} by its manifests"
-            )
-
-    def _read_data(self, handle: Table, file: DataFile, *, footers: bool, is_current: bool) -> None:
-        reader = partial(_check_rows, self.system, file) if footers and is_current else list
-        self.read(name_partition(handle, file), file.file_path, file.file_size_in_bytes, reader, is_current=is_current)
-        if is_current:
-            self.files += 1
-            self.bytes += file.file_size_in_bytes
-            self.rows += file.record_count if file.content is DataFileContent.DATA else 0
+            sums = f"{total} rows by the snapshot, {self.rows} by its manifests"
+            self.problems.append(f"all, {get_path(handle.metadata_location)}: {sums}")
 
 
 def check(name: str, *, footers: bool = False, weeks: int = 0) -> Checked:

@@ -66,9 +66,7 @@ def _list_crowded(handle: Table, limits: Limits) -> list[list[DataFile]]:
     small = defaultdict(list)
     for manifest in current.manifests(handle.io):
         if manifest.content is not ManifestContent.DATA:
-            log.info(
-                "%s has row deletes in separate files of another engine; compact it with that engine", handle.name()
-            )
+            log.info("%s has row deletes in files of another engine; compact it with that engine", handle.name())
             return []
         for entry in manifest.fetch_manifest_entry(handle.io):
             file = entry.data_file
@@ -83,7 +81,6 @@ def _list_crowded(handle: Table, limits: Limits) -> list[list[DataFile]]:
 
 
 def _group(files: Iterable[DataFile], target: int, budget: int) -> Iterator[list[DataFile]]:
-    """Group files into at most `target` bytes, as far as `budget` bytes go."""
     group: list[DataFile] = []
     size = 0
     for file in sorted(files, key=lambda f: f.file_path):
@@ -154,8 +151,7 @@ def _join_files(handle: Table, files: Sequence[DataFile]) -> DataFile:
 
 def _join_batches(batches: Iterable[pa.RecordBatch], row_group: int) -> Iterator[pa.Table]:
     """Join batches until they make a row group, or many small files would make many small groups."""
-    tables: list[pa.Table] = []
-    rows = 0
+    tables, rows = list[pa.Table](), 0
     for batch in batches:
         tables.append(pa.Table.from_batches([batch]))
         rows += batch.num_rows

@@ -101,7 +101,6 @@ def find_damage() -> str | None:
 
 
 def _read_copies() -> dict[str, set[str]]:
-    """Paths of the metadata files that the readable copies of the catalog name, by table."""
     paths: dict[str, set[str]] = {}
     for path in (settings.home() / "backups").glob("catalog-*.db"):
         with suppress(sqlite3.Error), closing(_connect(path)) as connection:
@@ -242,7 +241,6 @@ def _rank(states: Iterable[State], named: Collection[str]) -> list[State]:
 
 
 def _describe_tables(states: Iterable[State], newest: State | None) -> list[str]:
-    """Describe other tables that lie in the folder: of each the state with most commits."""
     if newest is None:
         return []
     last = {

@@ -14,6 +14,7 @@ from pipeline.collect import fetch
 from pipeline.collect.sites import netease
 from pipeline.errors import BadInput, Refused
 from pipeline.papers.commenting import WINDOW as PAPER_WINDOW
+from pipeline.tables import TABLES
 from pipeline.tasks.daily import collect, score, tokenize
 from pipeline.warehouse import buckets
 from tests.support.commands import import_here
@@ -133,12 +134,12 @@ def test_a_bad_file_changes_nothing(tables: Path, tmp_path: Path) -> None:
     lines = [f'{{"comment_id": "{number}", "text": "comment {number}"}}' for number in range(9)]
     good.write_text("\n".join(lines), encoding="utf-8")
     collect.import_files(write(tmp_path / "before", a="there before"), "mine", DAY, origin="mine")
-    before = {name: warehouse.get_snapshot_id(name) for name in warehouse.list_tables()}
+    before = {name: warehouse.get_snapshot_id(name) for name in TABLES}
     bad.write_text("\n".join([*lines[:6], lines[6][:-4], *lines[7:]]), encoding="utf-8")
     for paths in ([bad], [good, bad]):
         with pytest.raises(BadInput, match=r"a\.jsonl, line 7: broken JSON"):
             collect.import_files(paths, "mine", DAY, origin="mine")
-        assert {name: warehouse.get_snapshot_id(name) for name in warehouse.list_tables()} == before
+        assert {name: warehouse.get_snapshot_id(name) for name in TABLES} == before
     assert collect.import_files([good], "mine", DAY, origin="mine")[0]["kept"] == 9
 
 

@@ -13,6 +13,7 @@ from pyiceberg.exceptions import CommitFailedException
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, Retry
+from pipeline.tables import TABLES
 from pipeline.warehouse import catalog
 from pipeline.warehouse.files import get_path
 from pipeline.warehouse.upkeep import check, recovery, sweep
@@ -197,7 +198,7 @@ def test_copies_of_the_catalog_are_private_and_few(tables: Path) -> None:
     assert {stat.S_IMODE(copy.stat().st_mode) for copy in copies} == {0o600}
     assert stat.S_IMODE((tables / "backups").stat().st_mode) == 0o700
     with closing(sqlite3.connect(copies[0])) as connection:
-        assert connection.execute("select count(*) from iceberg_tables").fetchone()[0] == len(warehouse.list_tables())
+        assert connection.execute("select count(*) from iceberg_tables").fetchone()[0] == len(TABLES)
 
 
 def test_a_reader_outlives_the_removal_of_metadata(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
