@@ -76,14 +76,8 @@ def _read_json_list(source: Source) -> Iterator[Row]:
 
 
 _READERS: dict[str, Callable[[Source], Iterator[Chunk]]] = {
-    ".csv": separated.read,
-    ".tsv": separated.read,
-    ".txt": _chunked(_read_text),
-    ".jsonl": _chunked(_read_json_lines),
-    ".ndjson": _chunked(_read_json_lines),
-    ".json": _chunked(_read_json_list),
-    ".parquet": parquet.read,
-    ".xlsx": sheets.read,
-    **dict.fromkeys(databases.ENDINGS, databases.read),
-}
+    ".csv": separated.read, ".tsv": separated.read, ".txt": _chunked(_read_text),
+    ".jsonl": _chunked(_read_json_lines), ".ndjson": _chunked(_read_json_lines), ".json": _chunked(_read_json_list),
+    ".parquet": parquet.read, ".xlsx": sheets.read, **dict.fromkeys(databases.ENDINGS, databases.read),
+}  # fmt: skip
 ENDINGS = tuple(_READERS)

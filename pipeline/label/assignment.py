@@ -23,12 +23,9 @@ _Ints = npt.NDArray[np.int64]
 
 
 def assign(
-    task_ids: Iterable[str],
-    raters: Sequence[str],
-    per_task: int = PER_TASK,
-    seed: int = SEED,
+    task_ids: Iterable[str], raters: Sequence[str], per_task: int = PER_TASK, seed: int = SEED,
     assigned: pl.DataFrame | None = None,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Give each task to `per_task` different raters; return task_id, rater_id, sorted, with those of `assigned`.
 
     The task counts of raters differ by at most one. So do the counts of tasks that two raters share, if two of up to

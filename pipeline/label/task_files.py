@@ -68,15 +68,9 @@ def write_tasks(path: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None = N
 
 
 def write_wide(
-    path: Path,
-    tasks: pl.DataFrame,
-    rater_id: str,
-    labels: pl.DataFrame | None = None,
-    *,
-    lang: str = "zh",
-    guidelines: str = "",
-    form: Form = CSD,
-) -> int:
+    path: Path, tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None = None, *, lang: str = "zh",
+    guidelines: str = "", form: Form = CSD,
+) -> int:  # fmt: skip
     """Write a sheet (.csv or .xlsx) for one rater, a row a task, with empty columns for fields; return the task count.
 
     They stand after what is shown, but for a field that is answered first: it stands before the context. What cannot be

@@ -27,16 +27,10 @@ POLL = 0.5  # seconds between two looks at requests that other processes have cl
 
 
 def ask(
-    requests: Iterable[Request],
-    engine: sa.Engine,
-    endpoint: Endpoint | None,
-    budget: Budget,
-    *,
-    concurrency: int = 16,
-    timeout: float = 120.0,
-    max_retries: int = limits.RETRIES,
+    requests: Iterable[Request], engine: sa.Engine, endpoint: Endpoint | None, budget: Budget, *,
+    concurrency: int = 16, timeout: float = 120.0, max_retries: int = limits.RETRIES,
     on_progress: Callable[[int], None] = lambda _: None,
-) -> Outcome:
+) -> Outcome:  # fmt: skip
     """Answer requests from the ledger or the endpoint, if there is one; equal requests are one.
 
     What the service does is in the outcome, also where it stops the run: `error` is Refused at 401, 403, a redirect, a

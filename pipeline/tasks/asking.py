@@ -132,17 +132,12 @@ def ask(source: str, options: Options, limit: int | None = None, day: str | None
     missing = [miss.reason for outcome in outcomes for miss in outcome.missing]
     names = ("calls_sent", "cached", "input_tokens", "output_tokens")
     return {
-        "source": source,
-        "requests": len(sent[0]),
-        "answers": len(outcomes[0].answers),
+        "source": source, "requests": len(sent[0]), "answers": len(outcomes[0].answers),
         "asked_again": sum(map(len, sent[1:])),
-        **{name: sum(getattr(outcome, name) for outcome in outcomes) for name in names},
-        "missing": len(missing),
-        "cost_usd": total.cost_usd,
-        "guessed_usd": total.guessed_usd,
-        "max_cost": options.max_cost,
+        **{name: sum(getattr(outcome, name) for outcome in outcomes) for name in names}, "missing": len(missing),
+        "cost_usd": total.cost_usd, "guessed_usd": total.guessed_usd, "max_cost": options.max_cost,
         "why_missing": "; ".join(f"{count} {reason}" for reason, count in Counter(missing).most_common()),
-    }
+    }  # fmt: skip
 
 
 def run_batch(sources: Sequence[str], options: Options, limit: int | None = None) -> pl.DataFrame:

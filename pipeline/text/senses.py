@@ -204,12 +204,9 @@ def check_measure(measure: str) -> None:
 
 
 def disambiguate(
-    store: Store,
-    targets: Sequence[tuple[str, str]],
-    context: Iterable[str],
-    measure: str = MEASURES[0],
+    store: Store, targets: Sequence[tuple[str, str]], context: Iterable[str], measure: str = MEASURES[0],
     window: int = WINDOW,
-) -> list[Sense | None]:
+) -> list[Sense | None]:  # fmt: skip
     """Choose the sense of each target that has the highest score; of several the most frequent.
 
     By signatures a score is the number of words that signature and context share. By glosses it is the sum of

@@ -64,12 +64,9 @@ class _Child:
         self.outcome: dict[str, Any] | None = None
         self.tail = b""
         self.request = {
-            "function": name,
-            "arguments": dict(arguments),
-            "megabytes": bounds.megabytes,
-            "parent": os.getpid(),
+            "function": name, "arguments": dict(arguments), "megabytes": bounds.megabytes, "parent": os.getpid(),
             "level": logging.getLogger("pipeline").getEffectiveLevel(),
-        }
+        }  # fmt: skip
 
     def run(self) -> Any:
         """Start the child, wait for its end, and return its result or raise its error."""

@@ -77,13 +77,10 @@ def _describe_shipped(model_id: str) -> dict[str, Any] | None:
     heads = shipped.config["heads"].values()
     encoders = {name: ", ".join(head[name] for head in heads) for name in ("encoder", "encoder_revision")}
     return encoders | {
-        "model_id": model_id,
-        "day": "any day: the model ships with Undertone",
-        "config": shipped.config["profile"],
-        "data_hash": shipped.config["data_hash"],
-        "completion_models": ["language models, for the sample"],
+        "model_id": model_id, "day": "any day: the model ships with Undertone", "config": shipped.config["profile"],
+        "data_hash": shipped.config["data_hash"], "completion_models": ["language models, for the sample"],
         "code_version": __version__,
-    }
+    }  # fmt: skip
 
 
 def _collect_contents(day: str) -> Any:
@@ -106,16 +103,10 @@ def _collect_contents(day: str) -> Any:
     by_source = warehouse.query("select * from implicitness_by_source_day where day = ? order by source, lang", values)
     reference = references.load_reference(model_id)
     return {
-        "day": day,
-        "scores": scores,
-        "reference": reference.name if reference else None,
+        "day": day, "scores": scores, "reference": reference.name if reference else None,
         "weakness": references.describe_weakness(reference, scores["lang"].unique().to_list()),
-        "weeks": weeks.compare_weeks(day, model_id),
-        "by_source": by_source,
-        "most": most,
-        "least": least,
+        "weeks": weeks.compare_weeks(day, model_id), "by_source": by_source, "most": most, "least": least,
         "funnel": warehouse.query("select * from funnel where day = ? and step = 'collect' order by all", values),
         "model": models.row(0, named=True) if models.height else _describe_shipped(model_id),
-        "evaluations": evaluations.collect(),
-        "signatures": sorted(scores["signature"].unique()),
-    }
+        "evaluations": evaluations.collect(), "signatures": sorted(scores["signature"].unique()),
+    }  # fmt: skip

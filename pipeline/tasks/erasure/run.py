@@ -70,14 +70,9 @@ class _Erasure(NamedTuple):
 
 
 def forget(
-    request: Request,
-    *,
-    key: bytes | None = None,
-    run_id: str = "cli",
-    verify: bool = True,
-    grace: timedelta = GRACE,
+    request: Request, *, key: bytes | None = None, run_id: str = "cli", verify: bool = True, grace: timedelta = GRACE,
     retrain: bool = False,
-) -> Outcome:
+) -> Outcome:  # fmt: skip
     """Erase everything that derives from a request: rows, files, bytes, models; write receipts.
 
     It can run again after a kill; a second erasure waits for the end of the first. Let runs in flight end first: one
@@ -286,14 +281,10 @@ def _write_receipts(erasure: _Erasure) -> None:
     if erasure.counts == erasure.receipt_counts:
         return
     facts = {
-        "erasure_id": erasure.erasure_id,
-        "day": erasure.day,
-        "erased_at": datetime.now(UTC),
-        "kind": erasure.request.kind,
-        "request_count": erasure.request.request_count,
-        "run_id": erasure.run_id,
+        "erasure_id": erasure.erasure_id, "day": erasure.day, "erased_at": datetime.now(UTC),
+        "kind": erasure.request.kind, "request_count": erasure.request.request_count, "run_id": erasure.run_id,
         "code_version": __version__,
-    }
+    }  # fmt: skip
     counts = {store: dict(zip(_COUNTS, count, strict=True)) for store, count in erasure.counts.items()}
     rows = [{**facts, "store": store, **count} for store, count in counts.items()]
     partition = warehouse.make_slice(day=erasure.day.isoformat())

@@ -140,14 +140,9 @@ def select(
 
 
 def export(
-    folder: Path,
-    tasks: pl.DataFrame,
-    form: Form,
-    guidelines: Mapping[str, str],
-    sheets: Mapping[str, pl.DataFrame],
-    lang: str = "zh",
-    labels: pl.DataFrame | None = None,
-) -> int:
+    folder: Path, tasks: pl.DataFrame, form: Form, guidelines: Mapping[str, str], sheets: Mapping[str, pl.DataFrame],
+    lang: str = "zh", labels: pl.DataFrame | None = None,
+) -> int:  # fmt: skip
     """Write tasks.jsonl, the guidelines, and a sheet for each rater; return the task count.
 
     `guidelines` has texts by the name of their file; that of `guidelines.md` is in the sheets, too. `sheets` has a
@@ -270,13 +265,9 @@ def assign(
 
 
 def fetch(
-    project: Project,
-    tasks: pl.DataFrame,
-    tool: Tool,
-    simulate: Callable[[], pl.DataFrame],
-    paths: Sequence[Path] = (),
-    studio: Studio | None = None,
-) -> Fetched:
+    project: Project, tasks: pl.DataFrame, tool: Tool, simulate: Callable[[], pl.DataFrame],
+    paths: Sequence[Path] = (), studio: Studio | None = None,
+) -> Fetched:  # fmt: skip
     """Fetch the labels of `tasks` (task_id, text, context) that a tool has; Retry if it cannot be reached.
 
     `paths` are files of labels, by default those in `labels` in the project's folder.
@@ -349,15 +340,9 @@ def record_step(name: str, step: str, label_count: int, dropped: pl.DataFrame, r
 
 
 def publish(
-    table: str,
-    key: Sequence[str],
-    name: str,
-    rows: pl.DataFrame,
-    step: str,
-    label_count: int,
-    dropped: pl.DataFrame,
+    table: str, key: Sequence[str], name: str, rows: pl.DataFrame, step: str, label_count: int, dropped: pl.DataFrame,
     run_id: str,
-) -> None:
+) -> None:  # fmt: skip
     """Replace the results of a project's labels (rows by `key`) if they changed, and record which labels count."""
     rows = rows.with_columns(project=pl.lit(name)).select(empty(table).columns)
     current = warehouse.scan(table, pl.col("project") == name).collect()

@@ -165,14 +165,10 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
         why += f"; {name}: not compared, {problem}"
     log.info("model %s of kind %s: %s%s", model_id[:12], trained.kind, why, promotion.format_lines(comparisons))
     return {
-        "is_promoted": is_promoted,
-        "is_worse": is_worse,
-        "is_forced": promote,
-        "is_barred": trained.bar is not None,
-        "reason": why,
-        "replaced": choice.model_id if choice and not choice.is_shipped else None,
+        "is_promoted": is_promoted, "is_worse": is_worse, "is_forced": promote, "is_barred": trained.bar is not None,
+        "reason": why, "replaced": choice.model_id if choice and not choice.is_shipped else None,
         "comparisons": comparisons,
-    }
+    }  # fmt: skip
 
 
 def locate_state(*facts: object) -> Path:
@@ -182,13 +178,9 @@ def locate_state(*facts: object) -> Path:
 
 
 def record_texts(
-    kind: str,
-    model_id: str,
-    texts: pl.Series,
-    run_id: str = "cli",
-    labelled: pl.Series | None = None,
+    kind: str, model_id: str, texts: pl.Series, run_id: str = "cli", labelled: pl.Series | None = None,
     base: str | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Write the hashes of the training texts of a model, and of its base, by which an erasure finds the model."""
     texts = texts.drop_nulls().rename("text")
     counts = texts.filter(texts != "").value_counts(name="row_count")

@@ -29,15 +29,9 @@ def replace_rows(
 
 
 def replace_day(
-    table: str,
-    day: str,
-    rows: pl.LazyFrame,
-    makers: pl.DataFrame,
-    list_items: Callable[[], pl.LazyFrame],
-    key: Sequence[str],
-    maker_key: Sequence[str],
-    run_id: str,
-) -> None:
+    table: str, day: str, rows: pl.LazyFrame, makers: pl.DataFrame, list_items: Callable[[], pl.LazyFrame],
+    key: Sequence[str], maker_key: Sequence[str], run_id: str,
+) -> None:  # fmt: skip
     """Replace the rows that some models or tokenizers made of a day; keep rows of other makers if their item exists.
 
     The day may have changed since the run read it, and a later run may have published. Therefore rows of items that the

@@ -63,13 +63,9 @@ def maintain(name: str, limits: Limits = Limits(), *, dry_run: bool = False) -> 
     if problems := check(name).problems:
         raise BadInput(f"{name} was damaged during its upkeep: {describe(name, problems)}")
     return counts | {
-        "partitions_compacted": partitions,
-        "files_compacted": files,
-        "partitions_lost": lost,
-        "manifests_merged": merged_count,
-        "snapshots_expired": expired_count,
-        **sweep.count_sizes(removed),
-    }
+        "partitions_compacted": partitions, "files_compacted": files, "partitions_lost": lost,
+        "manifests_merged": merged_count, "snapshots_expired": expired_count, **sweep.count_sizes(removed),
+    }  # fmt: skip
 
 
 def add_checksums(name: str, paths: Sequence[str]) -> None:
