@@ -11,6 +11,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.label import assignment, grading, schema
+from pipeline.label.grading import Grades
 from pipeline.label.schema import Bilingual, Field, Form
 
 FIELDS = ("syntax", "semantics")
@@ -57,9 +58,6 @@ class Tasks(NamedTuple):
     key: pl.DataFrame  # task_id, item_id, system: whose compression a task is of, sorted
 
 
-Grades = grading.Grades
-
-
 def sample(compressions: pl.DataFrame, count: int = COUNT) -> pl.DataFrame:
     """Sample the rows of `count` sentences, or all if fewer, that every system has compressed.
 
@@ -96,9 +94,8 @@ def _build_task(row: dict[str, Any]) -> tuple[str, str, str, str, str, str]:
     if not words or None in words or not "".join(words).strip():
         raise BadInput(f"{location}: field 'words' should hold the sentence's words, found {words!r:.60}")
     if flags is None or None in flags or len(flags) != len(words):
-        raise BadInput(
-            f"{location}: field 'kept' should hold true or false for {len(words)} words, found {flags!r:.60}"
-        )
+        expected = f"true or false for {len(words)} words"
+        raise BadInput(f"{location}: field 'kept' should hold {expected}, found {flags!r:.60}")
     separator = "" if lang in UNSPACED else " "
     sentence, compression = (separator.join(part) for part in (words, itertools.compress(words, flags)))
     text = compression.strip() or EMPTY[lang not in UNSPACED]

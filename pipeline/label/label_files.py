@@ -76,15 +76,14 @@ def read(
     return labels
 
 
-def is_of_form(path: Path, form: Form = CSD) -> bool:
-    """Whether a file looks like labels of a form: it has task_id and rater_id, and no field that the form lacks."""
-    names: set[str] = set()
-    fields: set[str] = set()
+def is_of_csd(path: Path) -> bool:
+    """Whether a file looks like labels of CSD: it has task_id and rater_id, and no field that the form lacks."""
+    names, fields = set[str](), set[str]()
     for chunk in read_chunks(path):
         names |= {name for row in chunk.rows for name in row}
         fields |= {_strip_value(row["field"]) for row in chunk.rows if "field" in row}
     fields = fields or names - OTHER_COLUMNS
-    return {"task_id", "rater_id"} <= names and bool(fields) and fields <= {*form.fields, *form.notes}
+    return {"task_id", "rater_id"} <= names and bool(fields) and fields <= {*CSD.fields, *CSD.notes}
 
 
 def _check_long_rows(path: Path, rows: Iterable[Place]) -> Iterator[Place]:
@@ -104,9 +103,9 @@ def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | No
             raise BadInput(f"{path}, {location}: no column of what was asked; expected {', '.join(form.fields)}")
         sheet_text, text = str(row.get("text") or ""), texts.get(_strip_value(row.get("task_id")))
         if text is not None and sheet_text != text and sheet_text in all_texts:
+            texts_of_both = f"found {sheet_text[:40]!r}, expected {text[:40]!r}"
             raise BadInput(
-                f"{path}, {location}: the text is another task's: found {sheet_text[:40]!r}, expected "
-                f"{text[:40]!r}; was a column sorted alone?"
+                f"{path}, {location}: the text is another task's: {texts_of_both}; was a column sorted alone?"
             )
         task_columns = {name: row.get(name) for name in ("task_id", "rater_id", *_OPTIONAL)}
         for name, value in row.items():
@@ -138,9 +137,8 @@ def check_rows(
                     found = f"{key[-1]}: found {label[len(KEY)]!r}, expected {' or '.join(VERDICTS)}"
                     raise BadInput(f"{found}, as the raters gave {', '.join(values)}")
                 if key in locations:
-                    raise BadInput(
-                        f"this rater's {key[-1]} of task {key[0]} is also in {locations[key]}; expected it once"
-                    )
+                    place = f"this rater's {key[-1]} of task {key[0]} is also in {locations[key]}"
+                    raise BadInput(f"{place}; expected it once")
             except BadInput as why:
                 faults.append(f"{location}: {why}")
                 if len(faults) == MAX_FAULTS:
@@ -181,8 +179,7 @@ def _parse_value(field: str, value: str, stage: int, text: str, form: Form) -> s
     if field in form.notes and not value:
         raise BadInput(f"{field}: found nothing, expected text; leave the row out where there is no note")
     if field in form.spans:
-        # quoted from a sheet that shows what is unseen
-        words = unescape_invisible(value) if form.may_quote else value
+        words = unescape_invisible(value) if form.may_quote else value  # a sheet shows what is unseen
         return "{}-{}".format(*parse_span(words, text, field, may_quote=form.may_quote))
     if field in form.notes:
         return scrub(value)

@@ -41,14 +41,11 @@ _Skip = tuple[str, str | None, str | None, str]
 
 
 class _Answer(NamedTuple):
+    task_id: str
     label: dict[str, Any]  # what its labels have in common: all columns but field and value
     id: str
     asked_fields: list[str]
     result: list[Any]
-
-    @property
-    def task_id(self) -> str:
-        return str(self.label["task_id"])
 
 
 def make_marker(stage: int = 1, form: Form = CSD) -> str:
@@ -143,16 +140,21 @@ def parse_export(
     they count. BadInput: a task that is not ours, a rater without an id, or a value outside the schema.
     """
     skipped: list[_Skip] = []
+    start = datetime.min.replace(tzinfo=UTC)
     latest: dict[tuple[str, int, str], _Answer] = {}
     full_tasks: list[tuple[str, str]] = []
     for task in export:
         with _refuse_other_shapes(f"{name}, task {task.get('id')!s:.60}"):
             answers = _parse_answers(task, skipped, name)
-            if _is_full(task):
+            submitted = [a for a in task.get("annotations") or () if not a.get("was_cancelled")]
+            users = {_get_user_id(annotation.get("completed_by")) for annotation in submitted} - {None}
+            if len(users) >= RATERS[label_files.parse_number("stage", task["data"].get("stage"))]:
                 full_tasks.append((task["data"]["task_id"], str(task.get("id"))))
         for answer in answers:
             key = answer.task_id, answer.label["round"], answer.label["rater_id"]
-            first, last = sorted([latest.get(key, answer), answer], key=_make_sort_key)
+            first, last = sorted(
+                [latest.get(key, answer), answer], key=lambda a: (a.label["labelled_at"] or start, len(a.id), a.id)
+            )
             if first is not last:
                 skipped.append((first.task_id, first.id, None, "superseded"))
             latest[key] = last
@@ -196,19 +198,8 @@ def _parse_answers(task: Mapping[str, Any], skipped: list[_Skip], name: str) -> 
             label["rater_id"] = f"ls-{user_id}"
         except BadInput as why:
             raise BadInput(f"{name}, task {task_id}, annotation {id_}: {why}") from why
-        answers.append(_Answer(label, id_, data.get("fields") or [], result))
+        answers.append(_Answer(task_id, label, id_, data.get("fields") or [], result))
     return answers
-
-
-def _is_full(task: Mapping[str, Any]) -> bool:
-    annotations = task.get("annotations") or ()
-    users = [_get_user_id(a.get("completed_by")) for a in annotations if not a.get("was_cancelled")]
-    stage = label_files.parse_number("stage", task["data"].get("stage"))
-    return len({*users} - {None}) >= RATERS[stage]
-
-
-def _make_sort_key(answer: _Answer) -> tuple[datetime, int, str]:
-    return answer.label["labelled_at"] or datetime.min.replace(tzinfo=UTC), len(answer.id), answer.id
 
 
 def _get_user_id(user: Any) -> Any:
@@ -219,8 +210,9 @@ def _parse_labels(answer: _Answer, text: str, skipped: list[_Skip], form: Form) 
     rows, fields = [], set()
     for region in answer.result:
         field, value = region.get("from_name"), region.get("value") or {}
-        if field == next(iter(form.spans), ""):  # the name of the marks
-            field = _find_span_name(value, form)
+        if field == next(iter(form.spans), "") and len(form.spans) > 1:  # the name of the marks, each with a label
+            label = " and ".join(map(str, value.get("labels") or ["no label"]))
+            field = next((span for span, names in form.spans.items() if label in (span, *names)), label)
         label_value, reason = _parse_region(field, value, text, form)
         if field in form.spans and field in fields:
             label_value, reason = None, "second_span"
@@ -228,17 +220,10 @@ def _parse_labels(answer: _Answer, text: str, skipped: list[_Skip], form: Form) 
             skipped.append((answer.task_id, answer.id, field, reason))
             continue
         fields.add(field)
-        location = f"task {answer.task_id}, annotation {answer.id}"
-        rows.append((location, answer.label | {"field": field, "value": label_value}))
+        row = answer.label | {"field": field, "value": label_value}
+        rows.append((f"task {answer.task_id}, annotation {answer.id}", row))
     skipped += [(answer.task_id, answer.id, name, "unanswered") for name in answer.asked_fields if name not in fields]
     return rows
-
-
-def _find_span_name(value: Mapping[str, Any], form: Form) -> str:
-    if len(form.spans) == 1:
-        return next(iter(form.spans))
-    label = " and ".join(map(str, value.get("labels") or ["no label"]))
-    return next((span for span, names in form.spans.items() if label in (span, *names)), label)
 
 
 def _parse_region(field: Any, value: Mapping[str, Any], text: str, form: Form) -> tuple[str | None, str]:

@@ -24,12 +24,8 @@ _NAMES = (
     ("针对文章，有意义", "specific and meaningful"),
     ("充实、新颖、有见地", "rich, novel, insightful"),
 )
-FORM = Form(
-    fields={FIELD: Field(FIELD, GRADES, "这条评论写得怎么样？", "How good is the comment?", _NAMES)},
-    notes={},
-    spans={},
-    headers={"text": ("评论", "Comment"), "context": ("文章", "Article")},
-)
+_QUESTION = Field(FIELD, GRADES, "这条评论写得怎么样？", "How good is the comment?", _NAMES)
+FORM = Form({FIELD: _QUESTION}, headers={"text": ("评论", "Comment"), "context": ("文章", "Article")})
 """The question, for `task_files`, `label_files` and `label_studio`."""
 
 GRADED: dict[str, pl.DataType] = {

@@ -97,14 +97,11 @@ def build_answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
     rater_rows = labels.group_by("task_id", "rater_id").agg(*values)
     answers = rater_rows.join(tasks.select("task_id", "item_id", "context"), on="task_id").with_columns(
         pl.col("before", "after", "second").replace_strict(_PLACES, default=None, return_dtype=pl.Int64),
-        *(_quote_span(name) for name in FORM.spans),
     )
+    for name in FORM.spans:
+        start, end = (pl.col(name).str.split("-").list.get(place, null_on_oob=True).cast(pl.Int64) for place in (0, 1))
+        answers = answers.with_columns(pl.col("context").str.slice(start, end - start).alias(name))
     return answers.select(*ANSWERS).sort("item_id", "rater_id")
-
-
-def _quote_span(name: str) -> pl.Expr:
-    start, end = (pl.col(name).str.split("-").list.get(place, null_on_oob=True).cast(pl.Int64) for place in (0, 1))
-    return pl.col("context").str.slice(start, end - start).alias(name)
 
 
 def _check(labels: pl.DataFrame, tasks: pl.DataFrame) -> None:

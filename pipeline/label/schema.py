@@ -39,9 +39,9 @@ class Form(NamedTuple):
     """What raters are shown and asked: the same for all tasks of a project, as comments and passages are data."""
 
     fields: Mapping[str, Field]
-    notes: Mapping[str, Bilingual]  # optional, with what is asked; free text, or a span
-    spans: Mapping[str, Bilingual]  # those of the notes that are start-end, with the name of the mark
-    headers: Mapping[str, Bilingual]  # what `text` and `context` of a task are called
+    notes: Mapping[str, Bilingual] = {}  # optional, with what is asked; free text, or a span
+    spans: Mapping[str, Bilingual] = {}  # those of the notes that are start-end, with the name of the mark
+    headers: Mapping[str, Bilingual] = {}  # what `text` and `context` of a task are called
     marked: str = "text"  # what spans are offsets into: text or context
     may_quote: bool = False  # a span may come as the words themselves, as counting to its place is hard
     first: str = ""  # the field that is answered before the context is read; none by default
@@ -122,8 +122,7 @@ def parse_span(value: object, text: str, name: str = "span", *, may_quote: bool 
     BadInput for anything else, by the name of the note.
     """
     text_value = str(value).strip()
-    match = _SPAN.fullmatch(text_value)
-    start, end = (int(match[1]), int(match[2])) if match else (0, 0)
+    start, end = (int(match[1]), int(match[2])) if (match := _SPAN.fullmatch(text_value)) else (0, 0)
     if start < end <= len(text):
         return start, end
     if may_quote and (offsets := _find_words(text_value, text)):
@@ -137,9 +136,7 @@ def _find_words(words: str, text: str) -> tuple[int, int] | None:
     runs = [(run.start(), run[0]) for run in re.finditer(r"\s+|\S", text)]  # a run of blanks counts as one
     normalised = " ".join(words.split())
     place = "".join(" " if run.isspace() else run for _, run in runs).find(normalised) if normalised else -1
-    if place < 0:
-        return None
-    return runs[place][0], runs[place + len(normalised) - 1][0] + 1
+    return None if place < 0 else (runs[place][0], runs[place + len(normalised) - 1][0] + 1)
 
 
 def get_value_name(field: str, value: str, lang: str, form: Form = CSD) -> str:

@@ -4,6 +4,7 @@ A field that is `again` in round 2, or has three different values there, is spec
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import polars as pl
@@ -13,6 +14,8 @@ from pipeline.io.hashes import hash_text
 from pipeline.label.schema import AGAIN, DELETE, FIELDS, NOTES, VERDICTS, check_fields, list_values
 from pipeline.reasons import choose_first, split_off
 
+LEAST_NAMED = 50  # CSD, section 3.2: `other` is what appears less than 50 times
+OTHER = "other"
 RATERS = 3
 ALL = tuple(FIELDS)  # every field: the strict reading of what a released comment needs
 _TO_RELABEL = "to_relabel"
@@ -24,6 +27,7 @@ _CELL = ["task_id", "field"]
 _PERSON = ["task_id", "rater_id"]
 KEY = ["task_id", "round", "stage", "rater_id", "field"]  # key of a label within a project
 _DROPPED = ["task_id", "rater_id", "field", "round", "stage", "reason"]
+_split = partial(split_off, columns=_DROPPED)
 _ANNOTATION = ["task_id", "field", "value", "state", "reason", "round", "pattern"]
 _IS_NOTE = pl.col("field").is_in([*NOTES])
 IS_DISPUTED = pl.col("reason").is_in([_TO_ADJUDICATE, _TO_RELABEL])
@@ -72,11 +76,18 @@ def decide(
     sent = first_round.annotations.filter(is_sent).select(_CELL)
     second_round = _decide_round(rows, sent, 2, takes_values=takes_values)
     paper_order = pl.col("field").cast(pl.Enum([*FIELDS, *NOTES]))
-    return Decisions(
-        pl.concat([first_round.annotations.filter(~is_sent), second_round.annotations]).sort("task_id", paper_order),
-        pl.concat([first_round.labels, second_round.labels]).sort(*KEY[:-1], paper_order),
-        pl.concat([unknown, repeats, first_round.dropped, second_round.dropped]).sort(_DROPPED),
-    )
+    annotations = pl.concat([first_round.annotations.filter(~is_sent), second_round.annotations])
+    counted = pl.concat([first_round.labels, second_round.labels]).sort(*KEY[:-1], paper_order)
+    dropped = pl.concat([unknown, repeats, first_round.dropped, second_round.dropped]).sort(_DROPPED)
+    return Decisions(annotations.sort("task_id", paper_order), counted, dropped)
+
+
+def fold_rare(rhetoric: pl.Series, least: int = LEAST_NAMED) -> pl.Series:
+    """Strip and lower names of figures of speech, blank ones to null; those rarer than `least` are `other` (CSD-12)."""
+    stripped = rhetoric.cast(pl.String).str.strip_chars().str.to_lowercase().to_frame("name")
+    names = stripped.select(pl.when(pl.col("name") != "").then("name"))
+    is_rare = pl.col("name").is_not_null() & (pl.len().over("name") < least)
+    return names.select(pl.when(is_rare).then(pl.lit(OTHER)).otherwise("name").alias(rhetoric.name)).to_series()
 
 
 def _check(labels: pl.DataFrame) -> None:
@@ -87,18 +98,12 @@ def _check(labels: pl.DataFrame) -> None:
     for row in wrong.head(1).iter_rows(named=True):
         field_values = allowed.filter(field=row["field"], stage=row["stage"])["value"]
         expected = ", ".join(field_values) or f"a field of {', '.join(ALL)}"
-        raise BadInput(
-            f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}, stage {row['stage']}: "
-            f"expected {expected}, found {str(row['value'])[:40]!r}"
-        )
+        location = f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}, stage {row['stage']}"
+        raise BadInput(f"{location}: expected {expected}, found {str(row['value'])[:40]!r}")
     for name in ("round", "stage"):
         for row in labels.filter(~pl.col(name).is_in([1, 2])).sort(KEY).head(1).iter_rows(named=True):
             location = f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}"
             raise BadInput(f"{location}: {name} should be 1 or 2, found {row[name]}")
-
-
-def _split(rows: pl.DataFrame, reason: pl.Expr) -> tuple[pl.DataFrame, pl.DataFrame]:
-    return split_off(rows, reason, _DROPPED)
 
 
 def drop_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -116,10 +121,9 @@ def drop_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     if conflicts.height:
         row = conflicts.row(0, named=True)
         values = conflicts.filter(**{name: row[name] for name in KEY})["value"].unique().sort()
-        raise BadInput(
-            f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}, round {row['round']}: has the values "
-            f"{' and '.join(repr(value[:40]) for value in values)}, and labelled_at does not show which is later"
-        )
+        location = f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}, round {row['round']}"
+        said = " and ".join(repr(value[:40]) for value in values)
+        raise BadInput(f"{location}: has the values {said}, and labelled_at does not show which is later")
     place = pl.int_range(pl.len()).over(KEY)
     is_counted = place == pl.when(has_changed).then(pl.len().over(KEY) - 1).otherwise(0)
     repeat_reason = pl.when(is_last_value).then(pl.lit("duplicate")).otherwise(pl.lit("superseded"))
@@ -133,7 +137,6 @@ def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int, *, ta
     rows = rows.filter(round=in_round).join(cells, on=_CELL, how="left")
     rows, unexpected = _split(rows, pl.when(pl.col("is_expected").is_null()).then(pl.lit("not_asked")))
     rows = rows.drop("is_expected")
-
     rater_labels, other_labels = _pick_raters(rows.filter(stage=1), fields)
     value = pl.col("value")
     triples = rater_labels.group_by(_CELL).agg(label_count=pl.len(), kinds=value.n_unique(), first=value.first())
@@ -149,11 +152,8 @@ def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int, *, ta
         state=pl.col("reason").replace_strict(_STATES, default="deleted"),
         value=pl.when(reason="unanimous").then("first").when(reason="adjudicator").then("answer"),
     )
-    return Decisions(
-        annotations.select(_ANNOTATION),
-        pl.concat([rater_labels, answers]),
-        pl.concat([unexpected, other_labels, void_answers]),
-    )
+    dropped = pl.concat([unexpected, other_labels, void_answers])
+    return Decisions(annotations.select(_ANNOTATION), pl.concat([rater_labels, answers]), dropped)
 
 
 def _find_reason(in_round: int) -> pl.Expr:
@@ -215,16 +215,10 @@ def list_to_adjudicate(decisions: Decisions) -> pl.DataFrame:
     cell = ["task_id", "round", "field"]
     labels = decisions.labels.filter(stage=1)
     labels = labels.join(decisions.annotations.filter(reason=_TO_ADJUDICATE), on=cell, how="semi")
-    digests = pl.Series(
-        [hash_text("\n".join(person)) for person in labels.select(_PERSON).iter_rows()], dtype=pl.String
-    )
-    value = pl.col("value").sort_by("digest")
-    return (
-        labels.with_columns(digest=digests)
-        .group_by(cell)
-        .agg(a=value.get(0), b=value.get(1), c=value.get(2))
-        .sort("task_id", pl.col("field").cast(pl.Enum(ALL)))
-    )
+    digests = [hash_text("\n".join(person)) for person in labels.select(_PERSON).iter_rows()]
+    value, rows = pl.col("value").sort_by("digest"), labels.with_columns(digest=pl.Series(digests, dtype=pl.String))
+    values = rows.group_by(cell).agg(a=value.get(0), b=value.get(1), c=value.get(2))
+    return values.sort("task_id", pl.col("field").cast(pl.Enum(ALL)))
 
 
 def list_three_values(decisions: Decisions) -> dict[tuple[str, str], list[str]]:
@@ -271,13 +265,9 @@ def choose_notes(labels: pl.DataFrame) -> pl.DataFrame:
     """
     start, end = (pl.col("value").str.extract(r"^(\d{1,9})-(\d{1,9})$", n).cast(pl.Int64) for n in (1, 2))
     size = pl.when(field="span").then(end - start).otherwise(pl.col("value").str.len_chars().cast(pl.Int64))
-    rows = labels.filter(_IS_NOTE).with_columns(
-        authority=pl.when(stage=2).then("round").otherwise(0), size=size.fill_null(0)
-    )
-    best = (
-        rows.group_by(*_CELL, "value", "authority", "size")
-        .agg(raters=pl.col("rater_id").n_unique())
-        .sort("authority", "raters", "size", "value", descending=[True, True, True, False])
-    )
+    authority = pl.when(stage=2).then("round").otherwise(0)
+    rows = labels.filter(_IS_NOTE).with_columns(authority=authority, size=size.fill_null(0))
+    best = rows.group_by(*_CELL, "value", "authority", "size").agg(raters=pl.col("rater_id").n_unique())
+    best = best.sort("authority", "raters", "size", "value", descending=[True, True, True, False])
     values = [pl.col("value").filter(field=name).first().alias(name) for name in NOTES]
     return best.group_by("task_id", maintain_order=True).agg(values).sort("task_id")

@@ -23,9 +23,8 @@ def make_form(kind: str, size: int) -> Form:
     values = tuple(str(number) for number in range(1, size + 1))
     if kind == CHOICE:
         names = tuple((value, f"option {value}") for value in values)
-        fields = [Field(CHOICE, values, "哪一句和它意思相同？", "Which option means the same?", names)]
-        headers = {"text": ("选项", "Options"), "context": ("句子", "Sentence")}
-        return Form({field.name: field for field in fields}, notes={}, spans={}, headers=headers)
+        field = Field(CHOICE, values, "哪一句和它意思相同？", "Which option means the same?", names)
+        return Form({CHOICE: field}, headers={"text": ("选项", "Options"), "context": ("句子", "Sentence")})
     ends, name = {}, MEANING
     if kind != MEANING:
         ends, name = {"1": ("最直白", "the most explicit"), values[-1]: ("最隐晦", "the most implicit")}, "place"
@@ -36,7 +35,7 @@ def make_form(kind: str, size: int) -> Form:
         for letter in string.ascii_uppercase[:size]
     ]
     headers = {"text": ("句子", "Sentences"), "context": ("情境", "Situation")}
-    return Form({field.name: field for field in fields}, notes={}, spans={}, headers=headers)
+    return Form({field.name: field for field in fields}, headers=headers)
 
 
 def build_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Form]:
@@ -51,10 +50,8 @@ def build_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFr
             item_id=pl.format("question_{}", "number"), context="reference", texts="options", grades="answer"
         )
     else:
-        groups = items.sort("level").group_by("group", maintain_order=True).agg(texts="text", grades="level")
-        groups = items.select(pl.col("group").unique(maintain_order=True)).join(
-            groups, on="group", maintain_order="left"
-        )
+        ordered = [pl.col(name).sort_by("level") for name in ("text", "level")]
+        groups = items.group_by("group", maintain_order=True).agg(texts=ordered[0], grades=ordered[1])
         rows = groups.select(pl.lit(None, pl.String).alias("context"), "texts", "grades", item_id="group")
     sizes = rows["texts"].list.len().unique().sort().to_list()
     if len(sizes) != 1:

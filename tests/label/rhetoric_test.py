@@ -4,7 +4,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.label.rhetoric import OTHER, fold_rare
+from pipeline.label.stages import OTHER, fold_rare
 
 
 def test_49_is_rare_and_50_is_not() -> None:

@@ -294,7 +294,7 @@ def measure_file_agreement(path: Path, reading: rating_files.Reading | None = No
     `measure_agreement`; any other file, and one with a `reading`, those of `metrics.labelling.ratings`. A value of
     the adjudicator counts where the raters agree, too (CSD-18 to CSD-20).
     """
-    if reading is not None or not label_files.is_of_form(path):
+    if reading is not None or not label_files.is_of_csd(path):
         reading = reading or rating_files.Reading()
         return ratings.tabulate(rating_files.read(path, reading), reading.level, reading.values)
     try:

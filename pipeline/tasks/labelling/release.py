@@ -10,7 +10,7 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.io.atomic import replace_file, write_text
 from pipeline.io.spreadsheets import escape_formula
-from pipeline.label import rhetoric, schema, stages
+from pipeline.label import schema, stages
 from pipeline.metrics.labelling import agreement_study, label_analysis, predictability
 from pipeline.report.labelling import data_card
 from pipeline.slices import parse_day
@@ -81,7 +81,7 @@ def write_page(project: str, day: str) -> str:
 
 
 def build_rows(
-    project: str, release: str, required: Sequence[str] = REQUIRED, min_count: int = rhetoric.LEAST
+    project: str, release: str, required: Sequence[str] = REQUIRED, min_count: int = stages.LEAST_NAMED
 ) -> pl.DataFrame:
     """Build the rows of a release: settled comments with random ids, in the order of these (CSD-08).
 
@@ -97,7 +97,7 @@ def build_rows(
     rows = rows.with_columns(
         release=pl.lit(release),
         is_subtext=pl.when(subtext != schema.UNSURE).then(subtext == schema.YES),
-        rhetoric=rhetoric.fold_rare(rows["rhetoric"], min_count).replace(rhetoric.OTHER, None),
+        rhetoric=stages.fold_rare(rows["rhetoric"], min_count).replace(stages.OTHER, None),
         span_start=start,
         span_end=end,
     )
