@@ -102,9 +102,12 @@ class Provider:
 
     def _mend(self, row: Any) -> None:
         age = time.time() - row.changed_at
-        is_abandoned = not row.owner or owners.has_ended(row.owner) or age > _STALE
-        if not is_abandoned or not _adopt(self.engine, row):
+        is_row = [batches.c[name] == getattr(row, name) for name in ("id", "owner", "state")]
+        if row.owner and not owners.has_ended(row.owner) and age <= _STALE:
             return
+        with answers.write_transaction(self.engine) as con:  # its time stays
+            if con.execute(sa.update(batches).where(*is_row).values(owner=owners.create_name())).rowcount != 1:
+                return  # another process was faster
         if row.state == "preparing":
             _change(self.engine, row.id, state="dropped", detail="its process ended before anything was sent")
             return
@@ -210,8 +213,7 @@ class Provider:
                     answer.stream_to_file(path)
                 with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
                     open_count += self._record(iter(lambda: file.readline(limits.ANSWER_BYTES), ""), row)
-        rest = answers.load_claimed(self.engine, BATCH + row.id)
-        now = time.time()
+        rest, now = answers.load_claimed(self.engine, BATCH + row.id), time.time()
         detail = f"the batch is {state.status} and has no answer to it"
         reply = Reply("failed", detail=detail, began_at=now, ended_at=now)
         calls = [Call(key, request, reply, 0.0, "batch") for key, request in rest.items()]
@@ -270,10 +272,3 @@ def _change(engine: sa.Engine, batch_id: str, **values: Any) -> None:
         if values.get("state") == "dropped":
             answers.release(con, BATCH + batch_id)
         con.execute(sa.update(batches).where(batches.c.id == batch_id).values(**values, changed_at=time.time()))
-
-
-def _adopt(engine: sa.Engine, row: Any) -> bool:
-    """Become the owner of another's unfinished batch; return False if another process was faster. Its time stays."""
-    is_row = [batches.c[name] == getattr(row, name) for name in ("id", "owner", "state")]
-    with answers.write_transaction(engine) as con:
-        return con.execute(sa.update(batches).where(*is_row).values(owner=owners.create_name())).rowcount == 1

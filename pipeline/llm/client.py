@@ -211,8 +211,7 @@ class _Run:
             if keys:  # the address is right, so these answers were the requests' own
                 ledger.reclassify(self.engine, keys, self.budget.run_id, "unread", outcome)
                 keys.clear()
-        names = ("served_model", "finish_reason", "input_tokens", "output_tokens", "logprobs")
-        fields = {name: getattr(call.reply, name) for name in names}
+        fields = {name: getattr(call.reply, name) for name in Answer._fields[3:]}
         self.outcome.answers[call.key] = Answer(call.key, call.reply.response or "", call.mode, **fields)
         self.on_progress(1)
 

@@ -51,9 +51,8 @@ def check_sources(folder: Path, prompts: Iterable[tuple[str, str]]) -> None:
     missing = [source for source, name in prompts if not any((folder / f"{n}.md").exists() for n in (source, name))]
     if missing:
         files = ", ".join(f"{source}.md" for source in missing)
-        raise BadInput(
-            f"{str(folder)!r}: no {files}; expected a file with the prompt of each source that is asked about"
-        )
+        expected = "a file with the prompt of each source that is asked about"
+        raise BadInput(f"{str(folder)!r}: no {files}; expected {expected}")
 
 
 def _check_folder(folder: Path) -> Path:

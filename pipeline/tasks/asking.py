@@ -164,7 +164,7 @@ def submit(by_source: Mapping[str, Sequence[Request]], options: Options) -> pl.D
 
 def count_calls() -> pl.DataFrame:
     """Count the calls of the ledger by model and outcome."""
-    return _build_frame(given_up.list_all(_open_ledger())).drop("reason")
+    return _build_frame(given_up.list_entries(_open_ledger(), of_all=True)).drop("reason")
 
 
 def list_given_up(model: str | None = None, reason: str | None = None) -> pl.DataFrame:

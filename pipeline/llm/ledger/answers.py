@@ -30,6 +30,7 @@ PART = 500  # keys of one IN; every database accepts as many
 REPEATS = 2  # of a request whose answer is malformed, over all runs
 ERASED = "erased"  # in place of the key of a call whose answer was erased
 BATCH = "batch:"  # prefix of the owner of a batch's claims
+_OF_ANSWER = ("response", "served_model", "finish_reason", "input_tokens", "output_tokens", "logprobs")
 
 
 class Answer(NamedTuple):
@@ -41,10 +42,10 @@ class Answer(NamedTuple):
     key: str
     response: str
     mode: str
-    served_model: str | None
-    finish_reason: str | None
-    input_tokens: int | None
-    output_tokens: int | None
+    served_model: str | None = None
+    finish_reason: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
     logprobs: str | None = None
 
     @property
@@ -134,7 +135,9 @@ def claim(engine: sa.Engine, requests: Mapping[str, Request], budget: Budget, ow
         answers, given_up = _look_up(con, requests)
         unanswered = {key: r for key, r in requests.items() if key not in answers and key not in given_up}
         claims = Claims([], answers, given_up, book_lost(con, unanswered), [])
-        spent = _sum_committed(con, budget.run_id) if budget.max_cost is not None else 0.0
+        columns = (tables.calls.c.cost_usd, tables.claims.c.reserved_usd) if budget.max_cost is not None else ()
+        sums = [sa.select(sa.func.sum(c)).where(c.table.c.run_id == budget.run_id) for c in columns]
+        spent = sum(float(con.execute(query).scalar() or 0) for query in sums)
         for key in (key for key in unanswered if key not in claims.owners):
             if budget.max_cost is not None and spent + reserves[key] > budget.max_cost:
                 claims.over_limit.append(key)
@@ -157,7 +160,12 @@ def record(engine: sa.Engine, calls: Sequence[Call], owner: str, run_id: str) ->
             con.execute(sa.insert(tables.calls), [_build_call_row(call, run_id) for call in part])
             answered = {call.key: call for call in reversed(part) if call.reply.outcome == "answered"}
             existing = set(con.execute(sa.select(keys).where(keys.in_(list(answered)))).scalars())
-            if rows := [_build_answer_row(call, run_id) for key, call in answered.items() if key not in existing]:
+            rows = []
+            for call in (call for key, call in answered.items() if key not in existing):
+                fields = {name: getattr(call.reply, name) for name in _OF_ANSWER}
+                stamp = {"key": call.key, "mode": call.mode, "run_id": run_id, "answered_at": call.reply.ended_at}
+                rows.append(call.request.as_row() | fields | stamp)
+            if rows:
                 con.execute(sa.insert(tables.answers), rows)
             is_claim = tables.claims.c.key.in_([call.key for call in part])
             con.execute(sa.delete(tables.claims).where(is_claim, tables.claims.c.owner == owner))
@@ -190,13 +198,9 @@ def book_lost(con: sa.Connection, requests: Mapping[str, Request]) -> dict[str, 
                 living[claim.key] = claim.owner
                 continue
             row = {"key": claim.key, "run_id": claim.run_id, "model": requests[claim.key].model, "outcome": "lost"}
-            row |= {
-                "mode": "batch" if is_batch else "live",
-                "detail": f"{claim.owner} ended while asking",
-                "retries": 0,
-            }
+            row |= {"mode": "batch" if is_batch else "live", "detail": f"{claim.owner} ended while asking"}
             row |= {"cost_usd": claim.reserved_usd or None, "guess": "its process ended: perhaps it was billed"}
-            lost.append({**row, "began_at": now, "ended_at": now})
+            lost.append({**row, "retries": 0, "began_at": now, "ended_at": now})
     if lost:
         con.execute(sa.insert(tables.calls), lost)
         con.execute(sa.delete(tables.claims).where(tables.claims.c.key.in_([row["key"] for row in lost])))
@@ -324,21 +328,9 @@ def _look_up(con: sa.Connection, keys: Collection[str]) -> tuple[dict[str, Answe
     return answers, given_up
 
 
-def _sum_committed(con: sa.Connection, run_id: str) -> float:
-    columns = tables.calls.c.cost_usd, tables.claims.c.reserved_usd
-    sums = [sa.select(sa.func.sum(column)).where(column.table.c.run_id == run_id) for column in columns]
-    return sum(float(con.execute(query).scalar() or 0) for query in sums)
-
-
 def _build_call_row(call: Call, run_id: str) -> dict[str, Any]:
     names = ("outcome", "status", "retries", "input_tokens", "output_tokens", "began_at", "ended_at")
     row = {name: getattr(call.reply, name) for name in names}
     row |= {name: getattr(call, name) for name in ("key", "mode", "cost_usd", "guess")}
     detail = call.reply.detail and make_printable(call.reply.detail)
     return {**row, "run_id": run_id, "model": call.request.model, "detail": detail}
-
-
-def _build_answer_row(call: Call, run_id: str) -> dict[str, Any]:
-    names = ("response", "served_model", "finish_reason", "input_tokens", "output_tokens", "logprobs")
-    row = call.request.as_row() | {name: getattr(call.reply, name) for name in names}
-    return {**row, "key": call.key, "mode": call.mode, "run_id": run_id, "answered_at": call.reply.ended_at}

@@ -22,15 +22,19 @@ class Entry(NamedTuple):
     guessed_usd: float
 
 
-def list_entries(engine: sa.Engine, model: str | None = None, reason: str | None = None) -> list[Entry]:
-    """List calls without an answer by model, outcome and reason, the most first."""
-    detail = sa.func.substr(sa.func.coalesce(tables.calls.c.detail, ""), 1, 100)
-    return _count(engine, detail, _select_unanswered(model, reason))
-
-
-def list_all(engine: sa.Engine) -> list[Entry]:
-    """List all calls by model and outcome, the most first."""
-    return _count(engine, sa.literal("all"), [])
+def list_entries(
+    engine: sa.Engine, model: str | None = None, reason: str | None = None, *, of_all: bool = False
+) -> list[Entry]:
+    """List calls without an answer by model, outcome and reason, or `of_all` by model and outcome, the most first."""
+    c = tables.calls.c
+    detail = sa.literal("all") if of_all else sa.func.substr(sa.func.coalesce(c.detail, ""), 1, 100)
+    conditions = [] if of_all else _select_unanswered(model, reason)
+    costs = c.cost_usd, sa.case((c.guess.is_not(None), c.cost_usd))
+    sums, count = [sa.func.coalesce(sa.func.sum(cost), 0.0) for cost in costs], sa.func.count()
+    rows = sa.select(c.model, c.outcome, detail.label("reason"), count, sa.func.count(c.key.distinct()), *sums)
+    rows = rows.where(*conditions).group_by(c.model, c.outcome, sa.text("reason"))
+    with engine.connect() as con:
+        return [Entry(*row) for row in con.execute(rows.order_by(count.desc(), c.model, c.outcome))]
 
 
 def forgive(engine: sa.Engine, model: str | None = None, reason: str | None = None, *, is_clearing: bool) -> int:
@@ -41,17 +45,6 @@ def forgive(engine: sa.Engine, model: str | None = None, reason: str | None = No
     with answers.write_transaction(engine) as con:
         removed = con.execute(sa.delete(tables.calls).where(*conditions, is_uncounted)).rowcount if is_clearing else 0
         return removed + con.execute(sa.update(tables.calls).where(*conditions).values(outcome=FORGIVEN)).rowcount
-
-
-def _count(engine: sa.Engine, reason: sa.ColumnElement[str], conditions: list[sa.ColumnElement[bool]]) -> list[Entry]:
-    c = tables.calls.c
-    costs = c.cost_usd, sa.case((c.guess.is_not(None), c.cost_usd))
-    sums = [sa.func.coalesce(sa.func.sum(cost), 0.0) for cost in costs]
-    count = sa.func.count()
-    rows = sa.select(c.model, c.outcome, reason.label("reason"), count, sa.func.count(c.key.distinct()), *sums)
-    rows = rows.where(*conditions).group_by(c.model, c.outcome, sa.text("reason"))
-    with engine.connect() as con:
-        return [Entry(*row) for row in con.execute(rows.order_by(count.desc(), c.model, c.outcome))]
 
 
 def _select_unanswered(model: str | None, reason: str | None) -> list[sa.ColumnElement[bool]]:

@@ -146,7 +146,8 @@ def _without_question(text: str, question: str) -> str:
 def _bare(text: str) -> str:
     text = text.strip()
     for _ in range(ROUNDS):
-        before, text = text, _LABEL.sub("", _unquoted(_unmarked(_without_lead(text))))
+        before, text = text, _unmarked(_without_lead(text))
+        text = _LABEL.sub("", text[1:-1].strip() if _QUOTED.match(text) else text)
         text = _inside(_EMPHASIS, _inside(_FENCE, text))
         if text == before:  # a note may stand inside a frame, so frames are opened first
             text = _NOTE.sub("", text).strip()
@@ -171,7 +172,3 @@ def _unmarked(text: str) -> str:
         return text
     inside = match["inside"].strip()
     return match["after"] or ("" if _IS_LABEL.match(inside) else inside)
-
-
-def _unquoted(text: str) -> str:
-    return text[1:-1].strip() if _QUOTED.match(text) else text

@@ -53,11 +53,6 @@ def get_rubric(name: str) -> Rubric:
     return RUBRICS[name]
 
 
-def format_text(text: str, context: str | None) -> dict[str, Any]:
-    """Return a text as a field of a question."""
-    return {"text": text, "context": context}
-
-
 def format_question(fields: Mapping[str, Any]) -> str:
     """Format the user's message, quoted as JSON, so that no text can end its field."""
     return json.dumps(fields, ensure_ascii=False)

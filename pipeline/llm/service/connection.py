@@ -125,9 +125,8 @@ def read_error(why: "openai.APIStatusError") -> Reply:
         message += "address, write it into UNDERTONE_LLM_URL"
     outcome = replies.classify_error(why.status_code, f"{why.code} {why.type} {why.message}")
     is_doubtful = outcome == "failed" and limits.is_doubtful(why.status_code)
-    return Reply(
-        outcome, status=why.status_code, detail=message, retries=_retries(why.request), is_doubtful=is_doubtful
-    )
+    reply = Reply(outcome, status=why.status_code, detail=message, is_doubtful=is_doubtful)
+    return reply._replace(retries=_retries(why.request))
 
 
 def _retries(request: Any) -> int:

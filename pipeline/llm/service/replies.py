@@ -67,14 +67,11 @@ def _read_choices(choices: Any, reply: Reply) -> Reply:
     choice = choices[0]
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
-        is_chunk = isinstance(choice, dict) and "delta" in choice
-        fault = (
-            "a chunk of a stream, which was not asked for" if is_chunk else "no chat completion: there is no message"
-        )
-        return reply._replace(detail=fault)
-    content = message.get("content")
-    if content is None:
-        content = message.get("refusal")  # some services refuse in a field of its own; `parse` reads what it holds
+        if isinstance(choice, dict) and "delta" in choice:
+            return reply._replace(detail="a chunk of a stream, which was not asked for")
+        return reply._replace(detail="no chat completion: there is no message")
+    # some services refuse in a field of its own; `parse` reads what it holds
+    content = message.get("refusal") if message.get("content") is None else message["content"]
     reply = reply._replace(finish_reason=clean_text(choice.get("finish_reason")))
     if isinstance(content, str):
         logprobs = _read_logprobs(choice.get("logprobs"))
@@ -85,13 +82,10 @@ def _read_choices(choices: Any, reply: Reply) -> Reply:
 
 def _read_logprobs(value: Any) -> str | None:
     try:
-        tokens = [
-            (
-                str(token["token"]),
-                {str(entry["token"]): round(float(entry["logprob"]), 4) for entry in token["top_logprobs"]},
-            )
-            for token in value["content"][-LOGPROB_TOKENS:]
-        ]
+        tokens = []
+        for token in value["content"][-LOGPROB_TOKENS:]:
+            entries = {str(entry["token"]): round(float(entry["logprob"]), 4) for entry in token["top_logprobs"]}
+            tokens.append((str(token["token"]), entries))
         return json.dumps(tokens, allow_nan=False) if tokens else None
     except (LookupError, TypeError, ValueError, OverflowError):
         return None
@@ -179,9 +173,8 @@ def _count_tokens(completion: dict[str, Any], status: int) -> Reply:
         is_count = isinstance(count, int) and not isinstance(count, bool) and count >= 0
         counts.append(count if is_count else None)
         if not is_count:
-            faults.append(
-                f"{name} is {'below 0 or a fraction' if _name_kind(count) == 'a number' else _name_kind(count)}"
-            )
+            kind = _name_kind(count)
+            faults.append(f"{name} is {'below 0 or a fraction' if kind == 'a number' else kind}")
     reply = Reply("malformed", served_model=clean_text(completion.get("model")), status=status)
     return reply._replace(input_tokens=counts[0], output_tokens=counts[1], usage_fault=", ".join(faults) or None)
 

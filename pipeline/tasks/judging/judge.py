@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,15 +83,11 @@ def judge(rows: pl.DataFrame, plan: Plan, options: asking.Options, ask: Ask) -> 
     items = _list_items(rows)
     sessions = _start(items, plan, options)
     round_count = max((session.round_count for session in sessions), default=0)
-    requests: list[Request] = []
-    missing: list[Miss] = []
-    open_requests: list[Request] = []
-    number = 0
+    requests, open_requests, missing, number = list[Request](), list[Request](), list[Miss](), 0
     while number < round_count and not open_requests:
-        round_requests = [
-            r for session in sessions if number < session.round_count for r in session.list_requests(number)
-        ]
-        round_requests.sort(key=lambda request: request.key)  # a hash, so that a limit on cost leaves a random sample
+        lists = [session.list_requests(number) for session in sessions if number < session.round_count]
+        # by a hash, so that a limit on cost leaves a random sample
+        round_requests = sorted(chain.from_iterable(lists), key=lambda request: request.key)
         answers, is_complete = ask(round_requests)
         unanswered = [request for request in round_requests if request.key not in answers]
         open_requests = [] if is_complete else unanswered
@@ -168,20 +165,14 @@ def ask_function(function: Callable[[str, str], str]) -> Ask:
 
     def ask(requests: Sequence[Request]) -> Replies:
         texts = {request.key: [message["content"] for message in request.messages] for request in requests}
-        return {key: _build_answer(key, function(*pair)) for key, pair in texts.items()}, True
+        return {key: Answer(key, function(*pair), "import") for key, pair in texts.items()}, True
 
     return ask
 
 
-def _build_answer(key: str, response: str) -> Answer:
-    return Answer(key, response, "import", None, None, None, None)
-
-
 def ask_files(paths: Sequence[Path]) -> Ask:
     """Return what takes the answers of files: lines with id and response, or of a cassette."""
-    answers: dict[str, str] = {}
-    for path in paths:
-        answers.update(_read_answers(path))
+    answers = dict(chain.from_iterable(_read_answers(path).items() for path in paths))
     has_answers = False
 
     def ask(requests: Sequence[Request]) -> Replies:
@@ -192,7 +183,7 @@ def ask_files(paths: Sequence[Path]) -> Ask:
             names = ", ".join(map(str, paths))
             reason = f"none of the {len(answers):,} answers fits one of {len(requests):,} requests"
             raise BadInput(f"{names}: {reason}; give the texts, --llm, --mode, --params and --seed of these requests")
-        replies = {key: _build_answer(key, answers[key]) for key in keys}
+        replies = {key: Answer(key, answers[key], "import") for key in keys}
         return replies, len(replies) == len({request.key for request in requests})
 
     return ask

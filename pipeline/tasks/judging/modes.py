@@ -86,9 +86,8 @@ class Session:
         """Build the signature of values: who was asked by which prompt, and how often."""
         model = f"{self.options.model}@{self.options.revision}" if self.options.revision else self.options.model
         changes = {name: value for name, value in self.options.params.items() if name not in LOGPROBS}
-        prompt = f"rubric:{self.version}|lang:{self.lang}|{detail}" + (
-            f"|params:{dump_json(changes)}" if changes else ""
-        )
+        params = f"|params:{dump_json(changes)}" if changes else ""
+        prompt = f"rubric:{self.version}|lang:{self.lang}|{detail}{params}"
         return f"{self.plan.metric}|judge:{model}|mode:{self.plan.mode}|{prompt}|undertone:{__version__}"
 
 
@@ -108,7 +107,7 @@ class Scale(Session):
         """List a request for each text, then the further ones of the texts whose answer has no log probabilities."""
         requests, self.targets = [], {}
         for item, *fields in self.items.iter_rows():
-            first = self.build_request("scale", judging.format_text(*fields))
+            first = self.build_request("scale", dict(zip(("text", "context"), fields, strict=True)))
             for attempt in range(1, self.plan.repeats) if number else range(1):
                 if item not in self.weighed:
                     requests.append(first._replace(attempt=attempt))
@@ -184,7 +183,7 @@ class Pairwise(Session):
             count = -(-(self.request_count - len(self.pairs)) // (self.plan.rounds - number))
             pairs = pairing.choose_pairs(*rounded, self.pairs, count, self.plan.seed + number)
         self.pairs += pairs
-        texts = [judging.format_text(*fields) for _, *fields in self.items.iter_rows()]
+        texts = self.items.select("text", "context").to_dicts()
         requests = [self.build_request("pair", {"a": texts[a], "b": texts[b]}) for a, b in pairs]
         self.targets = {request.key: pair for request, pair in zip(requests, pairs, strict=True)}
         return requests
