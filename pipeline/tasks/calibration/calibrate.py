@@ -83,19 +83,14 @@ def _compare(rows: pl.DataFrame, ratings: Any, a: str, b: str, epsilon: float) -
         result = comparison.compare(rows, a, b)
     except ValueError as error:
         raise BadInput(str(error)) from error
-    return Calibration(result, _check_replacement(result.mapped, ratings, epsilon))
-
-
-def _check_replacement(mapped: Any, ratings: Any, epsilon: float) -> Replacement | None:
-    """Test the mapped measure against the raters that share two texts or more with another one; None without two."""
-    count = -1
+    count, test = -1, None
     while ratings.shape[1] != count:  # without a rater, another may share fewer
         count = ratings.shape[1]
         is_shared = (~np.isnan(ratings)).sum(axis=1) > 1
         ratings = ratings[:, (~np.isnan(ratings[is_shared])).sum(axis=0) > 1]
-    if ratings.shape[1] < 2:
-        return None
-    return raters.check_replacement(raters.choose_levels(mapped, ratings), ratings, epsilon)
+    if count > 1:
+        test = raters.check_replacement(raters.choose_levels(result.mapped, ratings), ratings, epsilon)
+    return Calibration(result, test)
 
 
 def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str = "cli") -> int:
@@ -155,10 +150,9 @@ def load_maps(target: str, model_id: str) -> dict[str, Map]:
         raise BadInput(f"expected one calibration by {target!r} of {rows['day'][0]}, found {targets}; name one")
     rows = rows.filter(pl.col("setting") == pl.col("setting").max())  # the scorer may have two names
     if not rows.filter(metric="map_error").height:
-        raise Missing(
-            f"model {model_id[:12]} has no calibration by {target!r}; found {', '.join(names) or 'none'}; run "
-            f"`undertone calibrate scorer {target}`, which needs both on 20 comments: {advice}"
-        )
+        problem = f"model {model_id[:12]} has no calibration by {target!r}; found {', '.join(names) or 'none'}"
+        command = f"`undertone calibrate scorer {target}`, which needs both on 20 comments"
+        raise Missing(f"{problem}; run {command}: {advice}")
     maps = {}
     for (subset,), part in rows.sort("run").partition_by("subset", as_dict=True).items():
         x, y = (part.filter(metric=f"map_{name}")["value"].to_numpy() for name in "xy")

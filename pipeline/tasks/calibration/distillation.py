@@ -75,9 +75,9 @@ def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
     is_enough = (pl.len().over("lang") >= LEAST) & (pl.col("value").n_unique().over("lang") > 1)
     enough_texts = texts.filter(is_enough)
     if not enough_texts.height:
+        expected = f"{LEAST} judged texts of a language or more, with different values"
         raise Missing(
-            f"{source}: expected {LEAST} judged texts of a language or more, with different values, found "
-            f"{texts.height} of all languages; see `undertone judge --help`"
+            f"{source}: expected {expected}, found {texts.height} of all languages; see `undertone judge --help`"
         )
     counts = {"no_text_or_value": rows.height - judged.height, "repeated": judged.height - texts.height}
     left_out.record_rows("distil", counts | {"few_of_language": texts.height - enough_texts.height}, source)
@@ -144,19 +144,12 @@ def make_held_out(rows: pl.DataFrame) -> list[promotion.HeldOut]:
         count = promotion.rank_against(test["value"])
         examples = train_rows["text"].to_list(), train_rows["value"].to_numpy(), test["text"].to_list()
         predictions = {name: artefacts.predict_values(name, *examples) for name in BASELINES}
-
-        def answer(model: "Model", test: pl.DataFrame = test, count: Any = count) -> Floats:
-            statistics: Floats = count(score(test, model.model_id))
-            return statistics
-
-        held_out.append(
-            promotion.HeldOut(
-                metric=f"judge_spearman_{lang}",
-                answer=answer,
-                baselines={name: count(values) for name, values in predictions.items()},
-                measure=promotion.compute_correlation,
-            )
-        )
+        answers: dict[str, Any] = {
+            "answer": lambda model, test=test, count=count: count(score(test, model.model_id)),
+            "baselines": {name: count(values) for name, values in predictions.items()},
+        }
+        measure = promotion.compute_correlation
+        held_out.append(promotion.HeldOut(metric=f"judge_spearman_{lang}", measure=measure, **answers))
         if lang in sample.GROUPS:
             held_out.append(_hold_out_groups(str(lang)))
     return held_out

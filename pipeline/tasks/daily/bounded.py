@@ -146,25 +146,20 @@ class _Child:
                 raise self._memory_error()
         allowance = self.bounds.seconds + self.byte_count / SHARE_BYTES
         if self._cpu_seconds() - self.cpu_before > allowance:
-            raise BadInput(
-                f"{self.file}: takes more than {allowance:,.0f} CPU seconds, too many for {self.byte_count:,} bytes; "
-                f"if you trust the file, set UNDERTONE_IMPORT_SECONDS={10 * self.bounds.seconds:.0f}"
-            )
-        if time.monotonic() - self.started_at > WALL_SECONDS + 10 * allowance:
-            raise UndertoneError(
-                f"{self.file}: not done after {time.monotonic() - self.started_at:,.0f} seconds, most of them idle; "
-                "look for a slow disk or a locked database, then run it again"
-            )
+            problem = f"takes more than {allowance:,.0f} CPU seconds, too many for {self.byte_count:,} bytes"
+            advice = f"if you trust the file, set UNDERTONE_IMPORT_SECONDS={10 * self.bounds.seconds:.0f}"
+            raise BadInput(f"{self.file}: {problem}; {advice}")
+        if (seconds := time.monotonic() - self.started_at) > WALL_SECONDS + 10 * allowance:
+            advice = "look for a slow disk or a locked database, then run it again"
+            raise UndertoneError(f"{self.file}: not done after {seconds:,.0f} seconds, most of them idle; {advice}")
 
     def _memory_error(self) -> BadInput:
-        return BadInput(
-            f"{self.file}: takes more than {self.bounds.megabytes:,} MB of memory; cut the file into parts or, if you "
-            f"trust it, set UNDERTONE_IMPORT_MEMORY={2 * self.bounds.megabytes} (megabytes)"
-        )
+        advice = f"if you trust it, set UNDERTONE_IMPORT_MEMORY={2 * self.bounds.megabytes} (megabytes)"
+        problem = f"takes more than {self.bounds.megabytes:,} MB of memory; cut the file into parts"
+        return BadInput(f"{self.file}: {problem} or, {advice}")
 
     def _result(self) -> Any:
-        stderr = self.tail.decode("utf-8", "replace").strip()
-        if stderr:
+        if stderr := self.tail.decode("utf-8", "replace").strip():
             log.info("the child process wrote: %s", stderr)
         if self.outcome is None:
             raise self._crash(stderr)
@@ -190,8 +185,7 @@ class _Child:
         if code < 0 and -code in _CRASHES:
             return BadInput(f"{self.file}: the reader of this format crashed ({end}); the file is damaged")
         if code == -signal.SIGKILL:
-            return UndertoneError(
-                f"{self.file}: the import was killed from outside (SIGKILL), as a system does that runs out of memory; "
-                f"set UNDERTONE_IMPORT_MEMORY below {self.bounds.megabytes} (megabytes), or add memory"
-            )
+            problem = "the import was killed from outside (SIGKILL), as a system does that runs out of memory"
+            advice = f"set UNDERTONE_IMPORT_MEMORY below {self.bounds.megabytes} (megabytes), or add memory"
+            return UndertoneError(f"{self.file}: {problem}; {advice}")
         return UndertoneError(f"{self.file}: the import ended without a result ({end}): {stderr[-300:]}")

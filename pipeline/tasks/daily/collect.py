@@ -75,9 +75,8 @@ def run(
         if runs.height:  # of files that are no longer in the inbox
             return write_tables([Batch(source, "table/1", Page())], day, origin, {"files": []}, secret, run_id)
     options |= {"mapping": columns, "origin": origin, "ignored": ignored, "key": secret, "run_id": run_id}
-    options["selection"] = selection
     import_function = import_files if path == SAMPLE else import_bounded
-    return import_function(files, source, day, **options)
+    return import_function(files, source, day, selection=selection, **options)
 
 
 def name_origin(path: str | None) -> str:

@@ -10,7 +10,6 @@ from pipeline.slices import parse_day
 from pipeline.tasks.daily import report
 
 DAYS = 14
-DAY = timedelta(days=1)
 
 
 def build_table(day: str, days: int = DAYS) -> pl.DataFrame:
@@ -19,11 +18,11 @@ def build_table(day: str, days: int = DAYS) -> pl.DataFrame:
     steps = warehouse.query("select * from pipeline_health where day between ? and ?", [first, last])
     newest = warehouse.query("select max(day) as day from runs where step = 'collect' and day <= ?", [last])["day"][0]
     due = min(last, datetime.now(UTC).date() - timedelta(days=2))  # as for late days: a day is collected after its end
-    start = max(first, newest + DAY) if newest else last + DAY
+    next_day = (newest or last) + timedelta(days=1)
+    start = max(first, next_day) if newest else next_day
     missing = pl.DataFrame({"day": pl.date_range(start, due, eager=True) if start <= due else []}, {"day": pl.Date})
-    missing = missing.with_columns(
-        family=pl.lit("collect"), step=pl.lit("collect"), status=pl.lit("missing"), why=pl.lit("nothing collected")
-    )
+    values = {"family": "collect", "step": "collect", "status": "missing", "why": "nothing collected"}
+    missing = missing.with_columns(**{name: pl.lit(value) for name, value in values.items()})
     missing = missing.join(steps, on=["day", "step"], how="anti")  # a later day was collected: the view has the gap
     reports = pl.DataFrame({"day": pl.date_range(first, last, eager=True)})
     reports = reports.filter(pl.Series([report.locate_page(f"{day}").is_file() for day in reports["day"]]))

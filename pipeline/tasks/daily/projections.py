@@ -43,8 +43,7 @@ def run(day: str, run_id: str = "cli", on_progress: OnProgress = lambda _: None)
         return items.join(places.lazy(), on="text_hash").sort("source", "text_hash")
 
     count = warehouse.replace("projections", warehouse.make_slice(day=day), list_rows, run_id)
-    rows = warehouse.scan("projections", pl.col("day") == parse_day(day)).collect()
-    counts = rows.group_by("source").agg(kept_count=pl.len().cast(pl.Int64)).sort("source")
+    counts = runs.count_sources(warehouse.scan("projections", pl.col("day") == parse_day(day)))
     config = {"signature": sorted(places["signature"].unique())}
     runs.record_counts(counts, day, "comments", "project", config, run_id, started)
     return count

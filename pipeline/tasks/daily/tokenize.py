@@ -27,14 +27,14 @@ def plan_shards(
     day: str, pins: Pins, chinese: str = "jieba", english: str = "nltk", rows_per_shard: int = ROWS_PER_SHARD
 ) -> list[Shard]:
     """Divide the texts without tokens into shards; none if all have tokens."""
-    texts = _scan_texts(day, pins, _load_tokenizers(chinese, english), "text")
+    texts = _scan_texts(day, pins, load_tokenizers(chinese, english, settings.resources()), "text")
     return day_texts.plan_shards(day, texts, _TEXT, _scan_tokens(pins), rows_per_shard)
 
 
 def tokenize_shard(shard: Shard, chinese: str = "jieba", english: str = "nltk") -> Staged:
     """Tokenize the texts of a shard and stage the tokens."""
     started = runs.start()
-    tokens = tokenize(day_texts.read_shard(shard), _load_tokenizers(chinese, english))
+    tokens = tokenize(day_texts.read_shard(shard), load_tokenizers(chinese, english, settings.resources()))
     return runs.time_shard(started, warehouse.stage("tokens", tokens))
 
 
@@ -43,7 +43,7 @@ def publish(
 ) -> int:
     """Write the tokens of the day's texts by the tokenizers in force; return the count. Rows by others stay."""
     started = runs.start(staged)
-    by_lang = _load_tokenizers(chinese, english)
+    by_lang = load_tokenizers(chinese, english, settings.resources())
     texts = _scan_texts(day, pins, by_lang, "source", "day")
     tokens = _scan_tokens(pins).select("text_hash", "tokens", *_TOKENIZER)
     rows = day_texts.join_staged("tokens", texts, _TEXT, tokens, staged, "texts").select(empty("tokens").columns)
@@ -55,10 +55,8 @@ def publish(
     replace_day("tokens", day, rows, makers, list_texts, ["source", "text_hash"], ["source", *_TEXT], run_id)
     published = warehouse.scan("tokens", pl.col("day") == slices.parse_day(day))
     published = published.join(makers.lazy(), on=_TOKENIZER, how="semi")
-    counts = published.group_by("source").agg(kept_count=pl.len().cast(pl.Int64)).sort("source")
-    row_counts = counts.collect(engine="streaming")
-    config = {"chinese": chinese, "english": english}
-    runs.record_counts(row_counts, day, f"{chinese}, {english}", "tokenize", config, run_id, started)
+    counts, config = runs.count_sources(published), {"chinese": chinese, "english": english}
+    runs.record_counts(counts, day, f"{chinese}, {english}", "tokenize", config, run_id, started)
     return int(rows.select(pl.len()).collect().item())
 
 
@@ -72,10 +70,6 @@ def run(
         staged.append(tokenize_shard(shard, chinese, english))
         on_progress(staged[-1]["rows"])
     return publish(staged, day, pins, chinese, english)
-
-
-def _load_tokenizers(chinese: str, english: str) -> dict[str, Tokenizer]:
-    return load_tokenizers(chinese, english, settings.resources())
 
 
 def _scan_texts(day: str, pins: Pins, by_lang: dict[str, Tokenizer], *columns: str) -> pl.LazyFrame:

@@ -1,7 +1,6 @@
 """What changed since the same days of last week: the seven days until a day, and the seven days before these."""
 
 from datetime import timedelta
-from typing import Any
 
 import polars as pl
 
@@ -68,15 +67,9 @@ def compare_weeks(day: str, model_id: str) -> dict[str, pl.DataFrame]:
     changes = weeks.measure_changes(threads).join(quarters, on=GROUP).with_columns(is_clear=is_clear)
     changes = changes.join(weeks.combine_corrected(days), on=GROUP, how="left")
     changes = changes.sort(~pl.col("is_clear"), -pl.col("change").abs(), *GROUP)
-    return {"changes": changes, "examples": _select_examples(changes, [last, model_id])}
-
-
-def _select_examples(changes: pl.DataFrame, values: list[Any]) -> pl.DataFrame:
-    """Select examples of the sources that changed clearly, or of the one with the largest change, in turns."""
-    examples = []
-    count = max(1, min(MOST, changes.filter("is_clear").height))
-    for row in changes.head(count).to_dicts():
+    examples = []  # of the sources that changed clearly, or of the one with the largest change, in turns
+    for row in changes.head(max(1, min(MOST, changes.filter("is_clear").height))).to_dicts():
         way, edge = (1, row["last_quarter"]) if row["change"] > 0 else (-1, row["first_quarter"])
-        rows = warehouse.query(_EXAMPLES, [way, row["source"], row["lang"], *values, way, edge, EXAMPLES])
+        rows = warehouse.query(_EXAMPLES, [way, row["source"], row["lang"], last, model_id, way, edge, EXAMPLES])
         examples.append(rows.with_row_index("turn"))
-    return pl.concat(examples).sort("turn", maintain_order=True).head(EXAMPLES)
+    return {"changes": changes, "examples": pl.concat(examples).sort("turn", maintain_order=True).head(EXAMPLES)}

@@ -185,13 +185,10 @@ def _warn_stuck(project: str, step: Step, full_tasks: pl.DataFrame) -> None:
         stuck = stuck.join(waiting, on="task_id", how="semi")
     if stuck.height:
         names = [f"{number} ({task})" for task, number in stuck.select("task_id", "studio_id").head(10).rows()]
-        log.warning(
-            "%s: %s tasks wait, but Label Studio has all answers it wants and gives them to no rater: an answer lacks "
-            "a field that was asked for, or its rater does not count (see `dropped`); correct them there: %s",
-            get_step_project(project, step).title,
-            stuck.height,
-            ", ".join(names),
-        )
+        why = "an answer lacks a field that was asked for, or its rater does not count (see `dropped`)"
+        what = f"{stuck.height} tasks wait, but Label Studio has all answers it wants and gives them to no rater"
+        title = get_step_project(project, step).title
+        log.warning("%s: %s: %s; correct them there: %s", title, what, why, ", ".join(names))
 
 
 def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:

@@ -56,10 +56,8 @@ class Project:
     @property
     def title(self) -> str:
         """Its name in Label Studio."""
-        if self.step is None:
-            return self.name
-        in_round, stage = self.step
-        return f"{self.name} round {in_round} {'adjudicator' if stage == 2 else 'raters'}"
+        people = {1: "raters", 2: "adjudicator"}
+        return f"{self.name} round {self.step[0]} {people[self.step[1]]}" if self.step else self.name
 
     @property
     def folder(self) -> Path:
@@ -197,10 +195,9 @@ def _read_files(project: Project, tasks: pl.DataFrame, paths: Sequence[Path]) ->
     else:  # sheets that are not filled in yet may be there
         paths = sorted(path for path in inbox if path.is_file() and path.name[0] not in ".~")
         parts = [label_files.read(path, tasks, project.form) for path in paths]
-    if project.step is None:
-        assigned = _read_assigned(project)
-        for path, labels in zip(paths, parts, strict=True):
-            _check_file(path, labels, assigned)
+    assigned = _read_assigned(project)
+    for path, labels in zip(paths, parts, strict=True) if project.step is None else ():
+        _check_file(path, labels, assigned)
     return pl.concat([label_files.COLUMNS.to_frame(), *parts])
 
 
@@ -212,10 +209,9 @@ def _check_file(path: Path, labels: pl.DataFrame, assigned: pl.DataFrame | None)
     if (simulated_labels := labels.filter(tool=simulated.TOOL)).height:
         task_id = simulated_labels["task_id"][0]
         raise BadInput(f"{path}: task {task_id}: grades of a file are people's, not {simulated.TOOL}")
-    if assigned is None:
-        return
-    unassigned = labels.join(assigned, on=assigned.columns, how="anti").select(assigned.columns)
-    if (unassigned := unassigned.unique(maintain_order=True)).height:
+    key = list(assignment.ASSIGNED)
+    unassigned = labels.clear() if assigned is None else labels.join(assigned, on=key, how="anti")
+    if (unassigned := unassigned.select(key).unique(maintain_order=True)).height:
         task_id, rater = unassigned.row(0)
         raise BadInput(f"{path}: task {task_id} was not given to rater {rater!r}, nor {unassigned.height - 1} others")
 
@@ -232,8 +228,8 @@ def _connect(project: Project, studio: Studio | None) -> "Iterator[tuple[httpx.C
     if studio is None:
         names = "UNDERTONE_STUDIO_URL and UNDERTONE_STUDIO_KEY, or the Airflow connection undertone_label_studio"
         raise Missing(f"no Label Studio: set {names}")
-    in_round, stage = project.step or (1, 1)
-    is_partial = (in_round, stage) != (1, 1)  # all steps but the first ask for what is disputed alone
+    _, stage = step = project.step or (1, 1)
+    is_partial = step != (1, 1)  # all steps but the first ask for what is disputed alone
     form = label_studio.build_config(project.lang, stage, is_partial=is_partial, form=project.form)
     with studio_client.connect(*studio) as client:
         yield client, studio_client.get_project(client, project.title, form, stage, project.rater_count)
@@ -348,6 +344,8 @@ def publish(
     current = warehouse.scan(table, pl.col("project") == name).collect()
     if rows.sort(key).equals(current.sort(key)):
         runs.report_dropped(step, dropped, name)
-        return
-    record_step(name, step, label_count, dropped, run_id)
-    warehouse.overwrite(table, warehouse.make_slice(project=name), rows, run_id)  # last: its rows are compared above
+    else:
+        record_step(name, step, label_count, dropped, run_id)
+        warehouse.overwrite(
+            table, warehouse.make_slice(project=name), rows, run_id
+        )  # last: its rows are compared above

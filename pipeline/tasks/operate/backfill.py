@@ -15,6 +15,7 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, UndertoneError
 from pipeline.progress import OnProgress
 from pipeline.slices import parse_day, parse_window
+from pipeline.tasks.commenting import corpus
 from pipeline.tasks.daily import collect, report, score, tokenize
 from pipeline.tasks.record.retry import retry
 
@@ -29,13 +30,6 @@ def score_contexts(day: str) -> None:
     context_shift.score_day(day)
 
 
-def build_corpus(day: str) -> None:
-    """Build the commenting corpus of all days."""
-    from pipeline.tasks.commenting import corpus
-
-    corpus.build(day)
-
-
 def build_items(day: str) -> None:
     """Build the cloze items of all days."""
     from pipeline.tasks.recam import options  # loads torch
@@ -46,14 +40,14 @@ def build_items(day: str) -> None:
 class Work(NamedTuple):
     """What a DAG of a paper makes as data arrive, without its trainings and tests."""
 
-    run: Callable[[str], None]
+    run: Callable[[str], object]
     step: str  # in `runs`
     is_daily: bool  # else it is about all days
 
 
 FAMILIES = {
     "ndd": Work(score_contexts, "score_context_shift", is_daily=True),
-    "commenting": Work(build_corpus, "threads", is_daily=False),
+    "commenting": Work(corpus.build, "threads", is_daily=False),
     "recam": Work(build_items, "cloze_items", is_daily=False),
 }
 STEPS = ("collect", "tokenize", "score", *FAMILIES, "report")

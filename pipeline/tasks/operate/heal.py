@@ -33,9 +33,8 @@ def _find_unseen(name: str, work: Work) -> list[str]:
         [work.step],
     )
     seen_at = pl.col("seen_at") if work.is_daily else pl.col("seen_at").max()
-    unseen = runs.filter(
-        (pl.col("collected_at") > seen_at) | (seen_at.is_null() & pl.col("collected_at").is_not_null())
-    )
+    is_collected = pl.col("collected_at").is_not_null()
+    unseen = runs.filter((pl.col("collected_at") > seen_at) | (seen_at.is_null() & is_collected))
     if work.is_daily:
         first = runs.drop_nulls("seen_at")["day"].min()
         return [day.isoformat() for day in unseen["day"] if first and day >= first]

@@ -45,7 +45,7 @@ def plan_shards(
     if largest_count:
         count = min(largest_count, 1 << (buckets.count_buckets(texts, rows=rows_per_shard) - 1).bit_length())
     existing_rows = _filter_by_number(existing.select(key), texts)
-    new_texts, shards = pl.DataFrame(schema=texts.collect_schema()), []
+    new_texts, shards = pl.DataFrame(schema=texts.collect_schema()), list[Shard]()
     with (
         buckets.divide(texts, number_texts(), count) as parts,
         buckets.divide(existing_rows, number_texts(), count) as existing_parts,
@@ -55,13 +55,9 @@ def plan_shards(
             new_texts = pl.concat([new_texts, distinct_texts.sort("text_hash").collect()])
             while new_texts.height >= rows_per_shard:
                 size = new_texts.height if largest_count else rows_per_shard
-                shards.append(_stage_shard(day, new_texts.head(size)))
+                shards.append(Shard(day=day, **warehouse.stage("comments", new_texts.head(size))))
                 new_texts = new_texts.slice(size)
-    return [*shards, *([_stage_shard(day, new_texts)] if new_texts.height else [])]
-
-
-def _stage_shard(day: str, texts: pl.DataFrame) -> Shard:
-    return Shard(day=day, **warehouse.stage("comments", texts))
+    return [*shards, *([Shard(day=day, **warehouse.stage("comments", new_texts))] if new_texts.height else [])]
 
 
 def read_shard(shard: Shard) -> pl.DataFrame:

@@ -17,18 +17,16 @@ KEYS = {"tokens": ("text_hash",), "projections": ("text_hash",), "scores": _COMM
 
 def remove_stale(partition: Slice, run_id: str) -> int:
     """Remove the rows of a slice (source, day) that have no comment now; return their count."""
-    return sum(_remove(name, partition, run_id) for name in KEYS)
-
-
-def _remove(name: str, partition: Slice, run_id: str) -> int:
-    rows = warehouse.scan(name).filter(**partition)
-    if not rows.head(1).collect().height:  # as at each first import, which then reads no comments
-        return 0
-    stale = _join(name, rows, partition, "anti")
-    count = int(stale.select(pl.len()).collect(engine="streaming").item())
-    if count:
-        warehouse.replace(name, partition, partial(_join, name, partition=partition, how="semi"), run_id)
-    return count
+    total = 0
+    for name in KEYS:
+        rows = warehouse.scan(name).filter(**partition)
+        if not rows.head(1).collect().height:  # as at each first import, which then reads no comments
+            continue
+        stale = _join(name, rows, partition, "anti")
+        if count := int(stale.select(pl.len()).collect(engine="streaming").item()):
+            warehouse.replace(name, partition, partial(_join, name, partition=partition, how="semi"), run_id)
+            total += count
+    return total
 
 
 def _join(name: str, rows: pl.LazyFrame, partition: Slice, how: Literal["semi", "anti"]) -> pl.LazyFrame:

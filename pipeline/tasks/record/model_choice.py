@@ -103,7 +103,5 @@ def select_model_id(kind: str, day: str | None) -> str | None:
     models = warehouse.scan("models", promoted).select("day", "model_id").sort("day").collect()
     if not models.height:
         return None
-    if day is None:
-        return str(models["model_id"][-1])
-    past = models.filter(pl.col("day") <= parse_day(day))
+    past = models if day is None else models.filter(pl.col("day") <= parse_day(day))
     return str(past["model_id"][-1] if past.height else models["model_id"][0])

@@ -11,9 +11,7 @@ from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.record import model_choice, model_registry
 
-HEADLINES = (
-    "implicitness_accuracy", "macro_f1", "accuracy", "spearman", "pearson", "mrr", "cross_entropy", "loss",
-)  # fmt: skip
+HEADLINES = ["implicitness_accuracy", "macro_f1", "accuracy", "spearman", "pearson", "mrr", "cross_entropy", "loss"]
 """Metrics by which a model is known, the first that it has."""
 
 

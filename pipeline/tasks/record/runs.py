@@ -13,7 +13,6 @@ import polars as pl
 from pipeline import __version__, left_out, logs, settings, warehouse
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
-from pipeline.warehouse.write import Slice
 
 if TYPE_CHECKING:
     from pipeline.llm.ledger.answers import Spending
@@ -50,18 +49,14 @@ def record_step(
 ) -> None:  # fmt: skip
     """Do as `record_counts` for a source, and replace its rows of `dropped`, if the step may drop any (not None)."""
     if dropped is not None:
-        partition = _build_partition(source, day, origin, step)
-        stamp = {"day": pl.lit(parse_day(day)), "origin": pl.lit(origin), "step": pl.lit(step)}
+        partition = warehouse.make_slice(source=source, day=day, origin=origin, step=step)
+        stamp = {name: pl.lit(partition[name]) for name in ("day", "origin", "step")}
         warehouse.overwrite("dropped", partition, dropped.with_columns(**stamp), run_id)
         if step != "withdraw":  # the user asked for it
             report_dropped(step, dropped, source, day, origin)
     dropped_count = 0 if dropped is None else dropped.height
     counts = pl.DataFrame({"source": [source], "kept_count": [kept_count], "dropped_count": [dropped_count]})
     record_counts(counts, day, origin, step, config, run_id, started, spent, source=source)
-
-
-def _build_partition(source: str | None, day: str, origin: str, step: str) -> Slice:
-    return {**warehouse.make_slice(source=source, day=day, origin=origin), "step": step}
 
 
 def report_dropped(step: str, dropped: pl.DataFrame, *key: str) -> None:
@@ -102,7 +97,7 @@ def record_counts(
         **{name: (share * pl.lit(cost, pl.Float64)).round(decimals.get(name, 0)) for name, cost in costs.items()},
     )
     rows = rows.select(pl.col(name).cast(kind) for name, kind in empty("runs").schema.items())
-    warehouse.overwrite("runs", _build_partition(source, day, origin, step), rows, run_id)
+    warehouse.overwrite("runs", warehouse.make_slice(source=source, day=day, origin=origin, step=step), rows, run_id)
     for row in rows.drop("config", "run_id", "started_at", "code_version").to_dicts():
         fields = {**row, "day": row["day"].isoformat(), "run": run_id, **settings.airflow_task()}
         RECENT_ROWS.append(fields)
@@ -115,7 +110,12 @@ def record_scores(
     started: Start,
 ) -> None:  # fmt: skip
     """Record how many comments of a day have a score by some models: a row for each `source` of `rows`."""
-    counts = rows.lazy().group_by("source").agg(kept_count=pl.len().cast(pl.Int64)).sort("source")
     origin = "model " + ", ".join(model_id[:12] for model_id in model_ids)
     config = {"metric": metric, "model_id": ", ".join(model_ids)}
-    record_counts(counts.collect(engine="streaming"), day, origin, step, config, run_id, started)
+    record_counts(count_sources(rows), day, origin, step, config, run_id, started)
+
+
+def count_sources(rows: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame:
+    """Count the rows of each source: source, kept_count."""
+    counts = rows.lazy().group_by("source").agg(kept_count=pl.len().cast(pl.Int64))
+    return counts.sort("source").collect(engine="streaming")
