@@ -10,7 +10,6 @@ import shutil
 import sqlite3
 import zipfile
 import zlib
-from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -28,11 +27,9 @@ from pipeline.llm.ledger import answers
 from pipeline.tasks.erasure.pages import build_matcher, clean_page, remove_records
 from pipeline.tasks.erasure.rules import Targets, has_mark, is_short
 
-_TEXT_FIELD = re.compile(
-    "text|content|message|comment|title|summary|document|desc|评论|内容|正文|标题|摘要", re.IGNORECASE
-)
-_OTHER_FIELD = re.compile("id$|count|num|like|time|date|type|code|label", re.IGNORECASE)  # a fact about a text
-_PERSON_FIELD = re.compile("user|author|creator|owner|member|uid|mid|用户|作者", re.IGNORECASE)
+_TEXT_FIELD = re.compile("(?i)text|content|message|comment|title|summary|document|desc|评论|内容|正文|标题|摘要")
+_OTHER_FIELD = re.compile("(?i)id$|count|num|like|time|date|type|code|label")  # a fact about a text
+_PERSON_FIELD = re.compile("(?i)user|author|creator|owner|member|uid|mid|用户|作者")
 
 
 # --- databases
@@ -152,9 +149,8 @@ def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> se
 
 def _find_rows(rows: Sequence[Sequence[tuple[object, str]]], targets: Targets) -> set[int]:
     names = dict(rows[0]) if rows else {}
-    return _find_records(
-        [(n, names.get(column, "") if n else "", cell) for n, row in enumerate(rows) for column, cell in row], targets
-    )
+    cells = [(n, names.get(column, "") if n else "", cell) for n, row in enumerate(rows) for column, cell in row]
+    return _find_records(cells, targets)
 
 
 def _find_values(values: Iterable[Any], targets: Targets, name: str = "") -> set[int]:
@@ -260,10 +256,8 @@ def _clean_xlsx(path: Path, targets: Targets) -> tuple[bytes | None, int]:
     if shared and count:
         rows = [row[0] for info in sheets for row in _ROW.finditer(parts[info].decode())]
         used_texts = {text for row in rows for _, text in _read_cells(row, shared_texts)}
-        items = [
-            item if text in used_texts else "<si><t></t></si>"
-            for item, text in zip(shared_items, shared_texts, strict=True)
-        ]
+        pairs = zip(shared_items, shared_texts, strict=True)
+        items = [item if text in used_texts else "<si><t></t></si>" for item, text in pairs]
         parts[shared] = _replace_all(_SHARED, items, parts[shared].decode()).encode()
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -282,8 +276,11 @@ def _clean_sheet(xml: str, shared_texts: list[str], targets: Targets) -> tuple[s
     hits = _find_rows([list(_read_cells(row, shared_texts)) for row in rows], targets)
     if not hits:
         return xml, 0
-    ordered = sorted(hits)
-    new_rows = ["" if n in hits else _renumber(row, n + 1 - bisect(ordered, n)) for n, row in enumerate(rows)]
+    new_rows, count = [], 0
+    for number, row in enumerate(rows):
+        count += number not in hits
+        row = re.sub(r'\A(<row\b[^<>]*?\br=")\d+', rf"\g<1>{count}", row)  # noqa: PLW2901
+        new_rows.append("" if number in hits else re.sub(r'(<c\b[^<>]*?\br="[A-Z]++)\d+', rf"\g<1>{count}", row))
     return _replace_all(_ROW, new_rows, xml), len(hits)
 
 
@@ -300,11 +297,6 @@ def _read_cells(row: str, shared_texts: list[str]) -> Iterator[tuple[str, str]]:
         is_shared = 't="s"' in attributes and number
         text = _read_text(content) or html.unescape(number)
         yield column[1] if column else "", shared_texts[int(number)] if is_shared else text
-
-
-def _renumber(row: str, number: int) -> str:
-    row = re.sub(r'\A(<row\b[^<>]*?\br=")\d+', rf"\g<1>{number}", row)
-    return re.sub(r'(<c\b[^<>]*?\br="[A-Z]++)\d+', rf"\g<1>{number}", row)
 
 
 _CLEANERS = {

@@ -8,6 +8,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,8 +138,7 @@ def erase_models(targets: Targets, hit_paths: set[str], erasure_id: str, run_id:
     absent = [trace for trace in absent if registry.CONTENTS.get(trace.kind, "words") == "words"]
     is_demoted = is_one_of("model_id", [trace.model_id for trace in removed + absent]) & pl.col("is_promoted")
     is_promoted = pl.when(is_demoted).then(statement=False).otherwise("is_promoted")
-    counts = warehouse.rewrite("models", is_demoted, lambda rows: rows.with_columns(is_promoted=is_promoted), run_id)
-    count = sum(counts)
+    count = sum(warehouse.rewrite("models", is_demoted, methodcaller("with_columns", is_promoted=is_promoted), run_id))
     folders = [trace.folder for trace in removed if trace.folder]
     for folder in folders:
         remove_folder(folder)
@@ -156,23 +156,18 @@ def _record_traces(traces: list[Trace], erasure_id: str, run_id: str) -> None:
             continue  # an earlier attempt removed it
         model = models_by_id.get(trace.model_id, {})
         recipe = retraining.build_recipe(trace.kind, {**trace.config, **json.loads(model["config"])}) if model else None
-        rows.append(
-            {
-                **{name: value for name, value in trace._asdict().items() if name not in ("folder", "config")},
-                "erasure_id": erasure_id,
-                "erased_ratio": round(trace.erased_count / max(trace.training_count, 1), 6),
-                "day": model.get("day"),
-                "is_promoted": bool(model.get("is_promoted")) or trace.model_id in in_force,
-                "recipe": json.dumps(recipe, sort_keys=True) if recipe is not None else None,
-            }
-        )
-    for kind_rows in pl.DataFrame(rows, schema=empty("model_erasures").schema).partition_by("kind"):
-        _write_rows(kind_rows, run_id)
+        row = {name: value for name, value in trace._asdict().items() if name not in ("folder", "config")}
+        row["erased_ratio"] = round(trace.erased_count / max(trace.training_count, 1), 6)
+        row["is_promoted"] = bool(model.get("is_promoted")) or trace.model_id in in_force
+        row["recipe"] = json.dumps(recipe, sort_keys=True) if recipe is not None else None
+        rows.append({**row, "erasure_id": erasure_id, "day": model.get("day")})
+    _write_rows(pl.DataFrame(rows, schema=empty("model_erasures").schema), run_id)
 
 
 def _write_rows(rows: pl.DataFrame, run_id: str) -> None:
-    partition = warehouse.make_slice(kind=rows["kind"][0])
-    retry(partial(replace_rows, "model_erasures", partition, rows, _KEY, run_id))
+    for part in rows.partition_by("kind"):
+        partition = warehouse.make_slice(kind=part["kind"][0])
+        retry(partial(replace_rows, "model_erasures", partition, part, _KEY, run_id))
 
 
 def retrain(erasure_id: str, run_id: str) -> dict[str, str]:
@@ -198,12 +193,8 @@ def summarize(rows: pl.DataFrame, problems: Mapping[str, str]) -> list[dict[str,
     summaries = []
     for row in rows.iter_rows(named=True):
         is_needed = row["day"] is None or row["model_id"] == newest.get(row["kind"])
-        summaries.append(
-            {
-                **{name: row[name] for name in columns},
-                "train_again": retraining.format_command(row) if is_needed and row["action"] != ABSENT else None,
-                "in_force": retraining.describe_model(row["kind"]) if row["day"] else None,
-                "problem": problems.get(row["model_id"]),
-            }
-        )
+        summary = {name: row[name] for name in columns}
+        summary["train_again"] = retraining.format_command(row) if is_needed and row["action"] != ABSENT else None
+        summary["in_force"] = retraining.describe_model(row["kind"]) if row["day"] else None
+        summaries.append({**summary, "problem": problems.get(row["model_id"])})
     return summaries

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial, reduce
-from operator import methodcaller, or_
+from functools import partial
+from operator import methodcaller
 from typing import Any
 
 import polars as pl
@@ -126,11 +126,11 @@ def clean_page(body: str, source: str, url: str, targets: Targets) -> str | None
     text = json.dumps(after, ensure_ascii=False, sort_keys=True)
     if after is None or any(build_matcher(targets)([text])):
         return None
-    if source in adapters.ADAPTERS:
-        try:
+    try:
+        if source in adapters.ADAPTERS:
             adapters.parse(source, after, url, None)
-        except _PARSE_ERRORS:
-            return None
+    except _PARSE_ERRORS:
+        return None
     return text
 
 
@@ -141,16 +141,12 @@ def find_articles(pages: pl.DataFrame, targets: Targets) -> pl.DataFrame:
         with suppress(*_PARSE_ERRORS, ValueError):
             before = json.loads(body)
             articles = {article.thread_id for article in adapters.parse(source, before, url, None).articles}
-            if articles and not _has_articles(remove_records(before, source, targets), source, url):
-                rows += [(source, thread) for thread in articles]
+            after = remove_records(before, source, targets) if articles else None
+            with suppress(*_PARSE_ERRORS):
+                if after is not None and adapters.parse(source, after, url, None).articles:
+                    continue
+            rows += [(source, thread) for thread in articles]
     return pl.DataFrame(rows, schema=create_keys("source", "thread_id").schema, orient="row").unique()
-
-
-def _has_articles(body: Any, source: str, url: str) -> bool:
-    try:
-        return body is not None and bool(adapters.parse(source, body, url, None).articles)
-    except _PARSE_ERRORS:
-        return False
 
 
 def select_rows(targets: Targets, name: str) -> tuple[pl.Expr | None, Update]:
@@ -163,14 +159,11 @@ def select_rows(targets: Targets, name: str) -> tuple[pl.Expr | None, Update]:
         return _update_pages(targets, is_erased)
     if name == "training_texts":
         return is_erased, partial(_count_erased, is_erased)
-    fields = rule.updates(targets) if rule.updates else {}
-    changes = {
-        column: (condition & pl.col(column).ne_missing(value), value) for column, (condition, value) in fields.items()
-    }
-    values = {
-        column: pl.when(condition).then(value).otherwise(column) for column, (condition, value) in changes.items()
-    }
-    is_changed = reduce(or_, (condition for condition, _ in changes.values()), is_erased)
+    is_changed, values = is_erased, {}
+    for column, (condition, value) in (rule.updates(targets) if rule.updates else {}).items():
+        is_other = condition & pl.col(column).ne_missing(value)
+        values[column] = pl.when(is_other).then(value).otherwise(column)
+        is_changed |= is_other
     return is_changed, lambda rows: rows.filter(~is_erased).with_columns(**values)
 
 

@@ -198,6 +198,7 @@ def _update_annotated(targets: Targets) -> Updates:
 _WORDS = pl.col("words").list
 _OF_GENERATED = (_among("generated_comments", *THREAD, "generated_id"), _among("threads"))
 _BY_HASH = _one_of("text_hash", "hashes")
+_OF_COMPLETION = _one_of("completion_id", "completion_ids")
 
 RULES: dict[str, Rule] = {
     "metric_scores": Rule(_OF_GENERATED),
@@ -239,20 +240,14 @@ RULES: dict[str, Rule] = {
     "generated_comments": Rule([*_OF_GENERATED, _is_found, _long_text("text")]),
     "cloze_items": Rule([_among("threads")]),
     # the text in the request or the answer; by the pair
-    "completions": Rule(
-        [
-            _one_of("completion_id", "completion_ids"),
-            lambda targets: has_quote(targets, "messages"),
-            _long_text("response"),
-        ]
-    ),
+    "completions": Rule([_OF_COMPLETION, lambda targets: has_quote(targets, "messages"), _long_text("response")]),
     # the text, as any of the three; a negative that was made of the text; the cluster_id of other pairs is emptied
     "pairs": Rule(
         [
             _one_of("pair_id", "pair_ids"),
             _text("implicit"),
             _long_text("explicit", "negative"),
-            _one_of("completion_id", "completion_ids"),
+            _OF_COMPLETION,
             _among("explicit_forms", "source", "negative"),
         ],
         lambda targets: {"cluster_id": (is_one_of("cluster_id", targets.pair_ids), _NULL)},

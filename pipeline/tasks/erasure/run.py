@@ -101,7 +101,14 @@ def forget(
             _erase_all(erasure, verify)
         finally:  # receipts are complete even after an error
             retry(partial(_write_receipts, erasure))
-        return _build_outcome(erasure, models.retrain(erasure_id, run_id) if retrain else {})
+        problems = models.retrain(erasure_id, run_id) if retrain else {}
+        has_id = pl.col("erasure_id") == erasure_id
+        receipts = warehouse.scan("erasures", has_id).sort("store").collect()
+        model_rows = warehouse.scan("model_erasures", has_id).sort("kind", "model_id").collect()
+        if unreadable_paths := sorted(erasure.unreadable_paths):
+            log.warning("encrypted, damaged, or too large unpacked; check these files by hand: %s", unreadable_paths)
+        report_days = sorted(page[1] for path in erasure.removed_paths if (page := _PAGE.fullmatch(path)))
+        return Outcome(receipts, model_rows, problems, erasure.removed_paths, report_days, unreadable_paths)
 
 
 @contextmanager
@@ -259,8 +266,8 @@ def _find_remaining(erasure: _Erasure) -> list[warehouse.Place]:
     erasure.unreadable_paths.clear()  # some may be removed meanwhile
     places = [place for place in _search(erasure) if place.store != "comments" or place.path in strays]
     places += [warehouse.Place("models", str(folder)) for folder in _list_removed_models(erasure.targets)]
-    row_counts = {name: count for name, count in _count_rows(erasure.targets).items() if count and name != "comments"}
-    return places + [warehouse.Place(name, f"{count} rows") for name, count in row_counts.items()]
+    counts = _count_rows(erasure.targets).items()
+    return places + [warehouse.Place(name, f"{n} rows") for name, n in counts if n and name != "comments"]
 
 
 def _list_removed_models(targets: Targets) -> list[Path | None]:
@@ -268,13 +275,9 @@ def _list_removed_models(targets: Targets) -> list[Path | None]:
 
 
 def _count_rows(targets: Targets) -> dict[str, int]:
-    counts = {}
-    for name in RULES:
-        is_changed, _ = select_rows(targets, name)
-        if is_changed is not None:
-            rows = warehouse.filter_exactly(warehouse.scan(name), is_changed)
-            counts[name] = rows.select(pl.len()).collect().item()
-    return counts
+    conditions = {name: condition for name in RULES if (condition := select_rows(targets, name)[0]) is not None}
+    rows = {name: warehouse.filter_exactly(warehouse.scan(name), is_hit) for name, is_hit in conditions.items()}
+    return {name: part.select(pl.len()).collect().item() for name, part in rows.items()}
 
 
 def _write_receipts(erasure: _Erasure) -> None:
@@ -292,17 +295,6 @@ def _write_receipts(erasure: _Erasure) -> None:
     # earlier receipts too, and those of a commit whose outcome is unknown
     replace_rows("erasures", partition, receipts, pl.col("erasure_id") == erasure.erasure_id, erasure.run_id)
     erasure.receipt_counts.update(erasure.counts)
-
-
-def _build_outcome(erasure: _Erasure, problems: dict[str, str]) -> Outcome:
-    has_id = pl.col("erasure_id") == erasure.erasure_id
-    receipts = warehouse.scan("erasures", has_id).sort("store").collect()
-    model_rows = warehouse.scan("model_erasures", has_id).sort("kind", "model_id").collect()
-    unreadable_paths = sorted(erasure.unreadable_paths)
-    if unreadable_paths:
-        log.warning("encrypted, damaged, or too large unpacked; check these files by hand: %s", unreadable_paths)
-    report_days = sorted(page[1] for path in erasure.removed_paths if (page := _PAGE.fullmatch(path)))
-    return Outcome(receipts, model_rows, problems, erasure.removed_paths, report_days, unreadable_paths)
 
 
 def preview(request: Request, *, key: bytes | None = None) -> pl.DataFrame:
