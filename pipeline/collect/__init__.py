@@ -1,3 +1,1 @@
-"""Collecting: importers of files people have, adapters of five sites' JSON, one polite fetcher, and what every row
-goes through on the way in: anonymise, clean, deduplicate.
-"""
+"""Collecting: importers, adapters of five sites' JSON, one polite fetcher; then anonymise, clean, deduplicate."""

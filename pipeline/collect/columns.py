@@ -1,7 +1,4 @@
-"""Column mappings: which column of a file is which field of a comment, for exports people already have.
-
-A mapping is a flat dictionary from our field to their column; `timezone` is of times without an offset.
-"""
+"""Column mappings: which column of a file is which field of a comment, for exports people already have."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from zoneinfo import ZoneInfo

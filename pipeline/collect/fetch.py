@@ -244,10 +244,7 @@ class Spool:
 
 
 def list_starts(source: str, thread: str) -> list[str]:
-    """Addresses a thread begins at: its article, where the site gives one, and its comments.
-
-    Only ids are taken, never addresses: a cookie must not follow an address somebody typed.
-    """
+    """Addresses of a thread's article and comments. Only ids are taken: a cookie must not follow a typed address."""
     site = get_adapter(source)
     if site.START is None:
         raise BadInput(f"{source} is read from files only: its robots.txt or terms forbid crawling")

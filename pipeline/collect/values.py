@@ -1,7 +1,4 @@
-"""Values of a row as fields of a comment: kept exactly or refused, never changed without a word.
-
-`place` says where a value stands, file and row, for messages.
-"""
+"""Values of a row as fields of a comment: kept exactly or refused, never changed without a word."""
 
 import math
 import re

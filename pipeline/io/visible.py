@@ -1,7 +1,4 @@
-"""Invisible characters as text: what reverses a line, hides in a word, or moves a terminal's cursor.
-
-Tables keep a text as it is; what shows one to people shows these as ⟨U+202E⟩.
-"""
+"""Invisible characters as text: what reverses a line, hides in a word, or moves a terminal's cursor."""
 
 import re
 

@@ -1,7 +1,4 @@
-"""Assignment of tasks to raters, random and even (commenting, section 3; AAC-08).
-
-Task counts of raters differ by at most one, and all pairs of raters share about as many tasks.
-"""
+"""Assignment of tasks to raters, random and even (commenting, section 3; AAC-08)."""
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations

@@ -59,10 +59,7 @@ class Tasks(NamedTuple):
 
 
 def sample(compressions: pl.DataFrame, count: int = COUNT) -> pl.DataFrame:
-    """Sample the rows of `count` sentences, or all if fewer, that every system has compressed.
-
-    They go by a hash of their ids: a larger sample contains the smaller one, and no other row changes their order.
-    """
+    """Sample all rows of `count` sentences that every system has compressed, by a hash: more add to fewer."""
     system_count = compressions["system"].n_unique()
     is_shared = pl.col("system").n_unique().over("item_id") == system_count
     shared_ids = compressions.filter(is_shared)["item_id"].unique()
@@ -104,10 +101,7 @@ def _build_task(row: dict[str, Any]) -> tuple[str, str, str, str, str, str]:
 
 
 def assign(tasks: pl.DataFrame, raters: Sequence[str], assigned: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Assign all compressions of a sentence to the same two raters, so that no system gets milder ones.
-
-    Sentences of `assigned`, rows of an earlier call, keep their raters. See `assignment.assign`.
-    """
+    """Assign all compressions of a sentence to the same two raters, so that no system gets milder ones."""
     item_of_task = tasks.select("task_id", "item_id")
     item_raters = None
     if assigned is not None:

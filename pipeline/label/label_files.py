@@ -1,7 +1,4 @@
-"""Labels back from raters, whatever tool they use: long and wide tables, spreadsheets, exports.
-
-Faults are reported by file, row and field before any label is stored. The form is that of CSD by default.
-"""
+"""Labels back from raters, whatever tool they use: long and wide tables, spreadsheets, exports."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime

@@ -86,10 +86,7 @@ def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFram
 
 
 def encode_grades(grades: pl.DataFrame) -> npt.NDArray[np.int8]:
-    """Encode rows of `collect_grades` for `agreement.measure`: [items, raters], from 0, -1 for no grade.
-
-    Columns are those of the raters' ids in order, and never fewer than two.
-    """
+    """Encode rows of `collect_grades` for `agreement.measure`: [items, raters by id], 0 the lowest, -1 for no grade."""
     cells = grades.select("raters", "grades", row=pl.int_range(pl.len())).explode("raters", "grades").drop_nulls()
     raters = cells["raters"].unique().sort()
     codes = np.full((grades.height, max(2, len(raters))), -1, np.int8)

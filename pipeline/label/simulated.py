@@ -42,10 +42,7 @@ _Values = dict[str, npt.NDArray[np.str_]]
 
 
 def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Draw the labels of three simulated raters, stage 1; raters who see a subtext sometimes leave notes.
-
-    `fields` (task_id, field) are to be labelled again in round 2; without it all fields are labelled in round 1.
-    """
+    """Draw the labels of three simulated raters in round 1, or in round 2 of `fields` (task_id, field), with notes."""
     in_round = 1
     if fields is not None:
         in_round, tasks = 2, tasks.join(fields, on="task_id", how="semi")

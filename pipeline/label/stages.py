@@ -208,10 +208,7 @@ def _pick_answers(
 
 
 def list_to_adjudicate(decisions: Decisions) -> pl.DataFrame:
-    """List the fields that wait for an adjudicator: task_id, round, field, and the three values as a, b and c.
-
-    Raters are not named, and their letters go by a hash: the same within a task, unrelated between tasks.
-    """
+    """List the fields for an adjudicator: task_id, round, field, and the values as a, b, c, which hide the raters."""
     cell = ["task_id", "round", "field"]
     labels = decisions.labels.filter(stage=1)
     labels = labels.join(decisions.annotations.filter(reason=_TO_ADJUDICATE), on=cell, how="semi")
@@ -228,10 +225,7 @@ def list_three_values(decisions: Decisions) -> dict[tuple[str, str], list[str]]:
 
 
 def list_to_relabel(annotations: pl.DataFrame) -> pl.DataFrame:
-    """List the fields to be labelled again by three people: task_id, field.
-
-    A task is given out once the adjudicator is through with it: the three of round 2 answer all its fields together.
-    """
+    """List the fields (task_id, field) to label again, of tasks that the adjudicator is through with."""
     with_adjudicator = annotations.filter(reason=_TO_ADJUDICATE, round=1)
     return annotations.filter(reason=_TO_RELABEL).join(with_adjudicator, on="task_id", how="anti").select(_CELL)
 

@@ -1,7 +1,4 @@
-"""Giving tasks to a Label Studio server and getting its export; what is sent twice arrives once.
-
-Each call first reads what the server has. The token is in no message. A fault that may pass is Retry.
-"""
+"""Give tasks to a Label Studio server and get its export; what is sent twice arrives once, and no message has the token."""
 
 import hashlib
 import logging
@@ -66,10 +63,7 @@ class _Token(httpx.Auth):
 
 
 def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
-    """Create a client of the server at an address; close it, or use it in `with`.
-
-    BadInput: address or token cannot be one. They are not repeated in the message.
-    """
+    """Create a client of the server at an address; BadInput, which shows neither, if address or token is none."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
         raise BadInput("the address of Label Studio should be like https://label.example.org, without a password")

@@ -1,7 +1,4 @@
-"""Tasks out to raters, whatever tool they use: tasks.jsonl, and sheets as csv or xlsx.
-
-Out goes what a rater needs and no more: no id of a platform, a user or a thread. The form is that of CSD by default.
-"""
+"""Tasks out to raters: tasks.jsonl, and sheets as csv or xlsx, with no id of a platform, a user or a thread."""
 
 import csv
 import hashlib

@@ -1,7 +1,4 @@
-"""What people are asked of graded groups and of choice questions (ImpScore, section 6.2 and appendix A.5; IMP-38).
-
-Sentences stand under letters in random order. Equal places are ties, equal numbers mean the same.
-"""
+"""What people are asked of graded groups and of choice questions (ImpScore, section 6.2 and appendix A.5; IMP-38)."""
 
 import string
 import zlib
@@ -73,10 +70,7 @@ def build_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFr
 
 
 def collect_answers(labels: pl.DataFrame, key: pl.DataFrame, form: Form) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Collect item_id, grade (of the key), rater, value; and the labels that do not count, with a reason.
-
-    Of each rater the latest answer counts, to each item that is answered as a whole (`incomplete` else).
-    """
+    """Collect item_id, grade (of the key), rater, value of the latest whole answers; and other labels with a reason."""
     rows, dropped = grading.pick_latest(labels, key["task_id"].unique(), form)
     is_whole = pl.len().over("task_id", "rater_id") == len(form.fields)
     incomplete = rows.filter(~is_whole).with_columns(reason=pl.lit("incomplete")).select(dropped.columns)

@@ -246,10 +246,7 @@ class _Run:
 
 
 def mark_rejected(calls: Iterable[Call], accepted: set[tuple[str, str]]) -> list[Call]:
-    """Return the calls, the unusable ones as rejected if others of their model and parameters were answered.
-
-    `accepted` holds the models and parameters that have given an answer; those of `calls` are added.
-    """
+    """Return the calls; unusable ones are rejected where their model and parameters, in `accepted`, gave answers."""
     kinds = [(call, (call.request.model, dump_json(call.request.params))) for call in calls]
     accepted.update(kind for call, kind in kinds if call.reply.outcome == "answered")
     is_own_fault = [call.reply.outcome == "unusable" and kind in accepted for call, kind in kinds]

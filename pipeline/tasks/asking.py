@@ -224,10 +224,7 @@ def send(
 def collect_answers(
     source: str, requests: Sequence[Request], options: Options, day: str | None = None
 ) -> list[Answer | None]:
-    """Send requests, write the answers to `completions` under a source, and return them in the requests' order.
-
-    With a `day` the step is recorded in `runs`. Retry if some requests failed for now: the other answers are written.
-    """
+    """Send requests, write their answers and return them in order; record the step of a `day`. Retry if some failed."""
     started = runs.start()
     outcome = send(source, requests, options)
     if day is not None:

@@ -79,10 +79,7 @@ _ARRAYS = ("words", "lemmas", *Store._fields[5:])
 
 
 def build(folder: Path) -> None:
-    """Make the signatures of the WordNet at hand and write them as `folder`, complete or not at all.
-
-    Takes about 20 CPU seconds and 0.8 GB. A folder that is there already is left as it is; `load` checks it.
-    """
+    """Make the signatures of the WordNet at hand as `folder`, unless it is there; 20 CPU seconds and 0.8 GB."""
     if folder.exists():
         return
     arrays = _build_arrays()

@@ -50,10 +50,7 @@ class Tagger(NamedTuple):
 
 
 def load_tagger(models: Path | None = None, conllu: Path | None = None, cache: Path | None = None) -> Tagger:
-    """Load the best available tagger: stanza if its models exist, else the perceptron if a file is given, else counts.
-
-    All but stanza need WordNet, which is Missing where it is not installed.
-    """
+    """Load the best tagger at hand: stanza by its models, the perceptron by a file, else WordNet's counts."""
     if models and (models / "resources.json").is_file():
         return load_stanza(models)
     return load_perceptron(conllu, cache) if conllu else load_counts()
@@ -207,10 +204,7 @@ def _load_count_tags() -> Callable[[Sequence[str]], list[str]]:
 
 
 def _find_most_counted(word: str, counts: dict[str, int]) -> tuple[str, bool]:
-    """Return a word's most frequent part of speech (empty if not in WordNet) and whether it is always capitalized.
-
-    A capitalized adjective (Iraqi) is one whatever the counts, since the counted texts have few of them.
-    """
+    """Return a word's most frequent part of speech (empty if not in WordNet) and whether it is always capitalized."""
     best, best_upos, is_name = (-1, 0), "", False
     for candidate, pos in wordnet.POS.items():
         senses = wordnet.load_reader().lemmas(wordnet.lemmatize(word, candidate).replace(" ", "_"), pos)
@@ -265,10 +259,7 @@ def _load_splitters() -> tuple[Any, Any]:
 
 
 def split_sentences(text: str) -> list[list[tuple[int, int]]]:
-    """Return the tokens of each sentence as (start, end) in characters; the end of a line ends a sentence.
-
-    Only whitespace is outside of tokens, and no token contains any; a blank text has no sentences.
-    """
+    """Return the tokens of each sentence as (start, end) in characters; the end of a line ends a sentence."""
     splitter, tokenizer = _load_splitters()
     sentences = []
     for line in re.finditer(r"[^\r\n]+", _straighten(text)):

@@ -99,10 +99,7 @@ class Pools(NamedTuple):
 
 @lru_cache(1 << 16)
 def find_pools(lemma: str) -> Pools:
-    """Collect synonyms and antonyms of a lemma over all senses of all parts of speech (section 3.4; REC-12).
-
-    Antonyms of a sense are those of any of its lemmas, the stricter reading. The lemma is not its own synonym.
-    """
+    """Collect synonyms, and antonyms of any lemma, over all senses and parts of speech (section 3.4; REC-12)."""
     lemmas = [item for pos in POS.values() for synset in list_synsets(lemma, pos) for item in synset.lemmas()]
     antonym_lemmas = (antonym for item in lemmas for antonym in item.antonyms())
     synonyms, antonyms = (

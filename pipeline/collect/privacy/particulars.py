@@ -1,7 +1,4 @@
-"""Private particulars in a text: what is found, and the typed token that takes its place.
-
-Patterns look at the plain form (`disguises`), and each takes one pass; what they match is replaced in the original.
-"""
+"""Private particulars in a text: what is found, and the typed token that takes its place."""
 
 import ipaddress
 import re

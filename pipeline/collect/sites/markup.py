@@ -1,7 +1,4 @@
-"""HTML of comments to text, keeping what carries tone.
-
-An image gives its alt text ([doge] marks sarcasm on Weibo), a line break a newline; a mention stays.
-"""
+"""HTML of comments to text, keeping what carries tone."""
 
 import re
 from html.parser import HTMLParser

@@ -1,7 +1,4 @@
-"""Rows on their way out of a file: chunks of bounded size, rows that are broken, columns without a name.
-
-Readers yield a `Row` or a `BadRow` for each record, and count what they unpack.
-"""
+"""Rows on their way out of a file: chunks of bounded size, rows that are broken, columns without a name."""
 
 import logging
 import re
@@ -143,10 +140,7 @@ def check_header(names: Sequence[str], place: str) -> None:
 
 
 def find_unnamed_value(source: Source, header: Sequence[str], values: Sequence[Any]) -> str | None:
-    """What is wrong with the first cell that would be lost, since its column has no name; None if none would.
-
-    pandas writes the index of a frame as a first column without a name: it is left out. So is an empty column.
-    """
+    """What is wrong with the first cell that would be lost as its column has no name, if it is not pandas' index."""
     for position, name in enumerate(header) if "" in header else ():
         value = values[position]
         if name or value in (None, ""):

@@ -1,7 +1,4 @@
-"""The parts of an xlsx file, unpacked a block at a time and parsed as they come, and what a cell's value means.
-
-A small file can unpack into gigabytes: nothing is laid out, and all that comes out of it is counted.
-"""
+"""The parts of an xlsx file, unpacked a block at a time and parsed as they come, and what a cell's value means."""
 
 import math
 import posixpath

@@ -1,7 +1,4 @@
-"""The ledger's tables.
-
-`answers` by the request's key, `calls` with outcome and cost, `claims` in flight, `batches` at a provider.
-"""
+"""The ledger's tables: `answers` by the request's key, `calls` with their cost, `claims` in flight, `batches`."""
 
 import sqlite3
 from typing import Any

@@ -1,7 +1,4 @@
-"""Read a graded group from a model's answer: one intent in five ways, from the most explicit to the most implicit.
-
-`balance` finds what gives the level away, such as longer hints, so that such a set is refused.
-"""
+"""Read a graded group from a model's answer: one intent in five ways, from the most explicit to the most implicit."""
 
 import re
 from typing import NamedTuple
@@ -49,10 +46,7 @@ class Balance(NamedTuple):
 
 
 def parse(text: str, lang: str) -> Parsed:
-    """Return the five sentences in an answer, or a reason: malformed, wrong_count, repeated, other_language.
-
-    The group is a JSON object; reasoning, words or a code fence around it are passed over.
-    """
+    """Return the five sentences in an answer's JSON object; or malformed, wrong_count, repeated, other_language."""
     entry = next(answer.list_objects(answer.strip_thinking(text)), None)
     values = entry.get("sentences") if entry else None
     if not isinstance(values, list) or not all(isinstance(value, str) and value.strip() for value in values):

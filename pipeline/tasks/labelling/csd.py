@@ -1,7 +1,4 @@
-"""Labelling as tasks: from comments to the labels of raters, from labels to annotations in two stages.
-
-A project has four steps (round, stage): three raters, the adjudicator, and both again for what was sent back (CSD-15).
-"""
+"""Labelling as tasks: from comments to the labels of raters, from labels to annotations in two stages."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -49,10 +46,7 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
 
 
 def select_ids(project: str, path: Path, run_id: str = "cli") -> int:
-    """Select the comments whose ids are in a file, by no rule, as tasks of a project; return its task count.
-
-    Rows that have the ids of no comment are counted as `unknown_comment`; Missing if all rows are such.
-    """
+    """Select the comments whose ids a file has as tasks of a project; return its task count. Missing for none."""
     timer, key = runs.start(), ["source", "day", "thread_id", "comment_id"]
     rows = [row for chunk in read_chunks(path) for row in chunk.rows]
     if not rows or any(name not in row for row in rows for name in key):

@@ -1,8 +1,4 @@
-"""Labelling projects of any form: tasks to raters through files, Label Studio or simulation, and their labels back.
-
-A family of tasks describes its project (`Project`), selects tasks, and uses the labels; this module moves both. A task
-never holds who rates it or where, and no label is added twice.
-"""
+"""Labelling projects of any form: tasks to raters through files, Label Studio or simulation, and their labels back."""
 
 import re
 import secrets
@@ -264,10 +260,7 @@ def fetch(
     project: Project, tasks: pl.DataFrame, tool: Tool, simulate: Callable[[], pl.DataFrame],
     paths: Sequence[Path] = (), studio: Studio | None = None,
 ) -> Fetched:  # fmt: skip
-    """Fetch the labels of `tasks` (task_id, text, context) that a tool has; Retry if it cannot be reached.
-
-    `paths` are files of labels, by default those in `labels` in the project's folder.
-    """
+    """Fetch the labels of `tasks` from a tool, or files, by default of its folder; Retry if it cannot be reached."""
     if tool != "label_studio":
         return Fetched(simulate() if tool == "simulated" else _read_files(project, tasks, paths))
     with _connect(project, studio) as (client, number), tempfile.TemporaryDirectory() as scratch:

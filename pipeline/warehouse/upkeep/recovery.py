@@ -1,7 +1,4 @@
-"""A catalog that was lost or damaged: its copies, and making it again from the metadata files of the tables.
-
-A process that still has the old SQLite file open commits into that; then recover again.
-"""
+"""A catalog that was lost or damaged: its copies, and making it again from the metadata files of the tables."""
 
 import logging
 import os
@@ -221,10 +218,7 @@ def _plan(folder: _Folder, copied: set[str], force: bool, take: Collection[str])
 
 
 def _rank(states: Iterable[State], named: Collection[str]) -> list[State]:
-    """Rank the states that may be the one last published, newest first, without those that lost their race.
-
-    Published are those that have a checksum, that a copy of the catalog names (`named`), or that another came from.
-    """
+    """Rank the states that may be the one last published, newest first, without those that lost their race."""
     readable = [(state, state.metadata) for state in states if state.metadata is not None]
     parents = {path for state, _ in readable for path in state.parents}
     published = {s.path: s for s, _ in readable if s.is_published or s.path in parents or s.path in named}
