@@ -15,7 +15,6 @@ from pipeline.text.entities import ROUNDS, unescape
 from pipeline.text.language import detect_language
 
 MAX_CHARACTERS = 10_000  # longer "comments" are dumps, not comments
-
 # zero-width, directional marks and controls other than blanks; bidi overrides can make a page read backwards
 _INVISIBLE = (
     r"[\x{200B}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2060}-\x{2069}\x{FEFF}\x{00AD}"

@@ -16,7 +16,6 @@ CANDIDATES = 100  # compared with one text; a flood of look-alikes would else co
 _SEED = 20261120
 _BLOCK = 1_500_000  # characters whose trigrams are in memory at a time
 _SLOTS = 22  # bits of a trigram's place in a table of counts
-
 _SAME = ["thread_id", "comment_id"]
 _NUMBERS = pl.when(pl.col("text").str.len_chars() < NUMBERED).then(
     pl.col("text").str.extract_all(r"\d+").list.join(" ")
@@ -42,7 +41,6 @@ def deduplicate(
         return _take(comments, distinct.with_columns(duplicate_count=pl.lit(0, pl.Int64))), repeated
     parents = distinct.select("thread_id", comment_id="parent_id").drop_nulls().unique()
     distinct = distinct.join(parents.with_columns(_answered=True), on=_SAME, how="left", maintain_order="left")
-
     words = pl.col("text").str.to_lowercase().str.replace_all(r"\s+", "")
     leader = pl.col("_row").sort_by(pl.col("_answered").fill_null(value=False), descending=True, maintain_order=True)
     exact = distinct.with_columns(_of=leader.first().over("thread_id", "parent_id", words))

@@ -27,7 +27,6 @@ from pipeline.errors import BadInput, Missing, Refused, Retry, SchemaDrift
 from pipeline.io.lines import parse_json
 
 log = logging.getLogger(__name__)
-
 AGENT = "UndertoneBot"
 _NO_COOKIES = DefaultCookiePolicy(allowed_domains=[])  # what a site sets is not kept
 _NO = {401, 403, 412, 418, 432}

@@ -31,7 +31,6 @@ _LONG_ID = re.compile(r"^[0-9]{16,40}$")
 _KEPT_DIGITS = 15  # of a number in Excel, which puts zeros for the others
 _FEWEST_IDS, _FEWEST_ZEROS = 5, 8  # with less, no column is refused: ids end so by chance once in 10**8 columns
 _EXACT = 2**53  # the first integers that floats skip lie above
-
 Row = Mapping[str, Any]
 
 

@@ -18,7 +18,6 @@ from pipeline.errors import BadInput
 
 UTF8 = "utf-8-sig"  # with or without the mark that Excel writes first
 MAX_DEPTH = 100  # lists and objects inside each other; the sites' pages have a dozen
-
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPES = re.compile(  # of a JSON text: whole pairs and all others, and halves of a pair
     r"(?P<whole>\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|\\[^u])"

@@ -9,12 +9,9 @@ from pipeline import left_out
 
 FORMULA = r"^'*[=+\-@\t\r＝＋－＠]"
 """How a cell begins that would be run, or becomes one without its apostrophes; some locales take full-width signs."""
-
 NUMBER = r"^[+-]?[0-9]+([.,][0-9]+)?$"
-
 _FORMULA = re.compile(FORMULA)
 _NUMBER = re.compile(NUMBER)
-
 Item = TypeVar("Item")  # of a file, with some of its rows
 _ESCAPED = re.compile(FORMULA.replace("*", "+", 1))
 

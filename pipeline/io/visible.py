@@ -8,13 +8,11 @@ _INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200c\u200e\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]|\r(?!\n)"
 )
-
 # a text of these alone shows nothing: blanks, controls, formats, fillers, variation selectors (polars' syntax)
 BLANK = (
     r"^[\s\p{Z}\p{Cc}\p{Cf}\x{34f}\x{115f}\x{1160}\x{17b4}\x{17b5}\x{180b}-\x{180f}\x{2800}\x{3164}\x{fe00}-\x{fe0f}"
     r"\x{ffa0}\x{e0100}-\x{e01ef}]*$"
 )
-
 _ESCAPED = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
 
 

@@ -15,7 +15,6 @@ PER_TASK = 2
 RATERS = 5  # raters of a comment, and raters there are, in the paper (AAC-08)
 _TRIES = 50  # to assign the remaining tasks
 _WORK = 5_000_000  # groups compared in all tries
-
 _Ints = npt.NDArray[np.int64]
 
 

@@ -39,12 +39,10 @@ FORM = Form(
     headers={"text": ("压缩后", "Short version"), "context": ("原句", "Sentence")},
 )
 """Both questions, for `task_files`, `label_files` and `label_studio`."""
-
 COUNT = 100  # sentences in the paper; it does not say how many people graded each
 SEED = 42
 EMPTY: Bilingual = ("（什么也没有留下）", "(nothing is left)")  # what raters see where a system kept no word
 UNSPACED = ("zh", "ja")  # languages without blanks between words
-
 GRADED: dict[str, pl.DataType] = {
     "item_id": pl.String(), "system": pl.String(), "task_id": pl.String(), "field": pl.String(), "grade": pl.Float64(),
     "grades": pl.List(pl.Int64()), "raters": pl.List(pl.String()), "n": pl.Int64(),

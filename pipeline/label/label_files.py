@@ -21,16 +21,13 @@ from pipeline.tables import Labels
 
 COLUMNS = pl.Schema({name: kind for name, kind in Labels.create_empty().schema.items() if name != "project"})
 """Columns of a frame of labels: the contract Labels without the project."""
-
 _LONG = {"task_id", "rater_id", "field", "value"}
 OTHER_COLUMNS = {*COLUMNS, "text", "context", "lang", "labels", "schema_version"}
 """Columns of a wide sheet that are no label."""
 _OPTIONAL = ("round", "stage", "labelled_at", "tool")
 _ANY = "?" * 1_000_000  # in place of a text that is not at hand
 MAX_FAULTS = 10  # in one message
-
 BLANK = "0 labels: every row is blank; fill in the fields and import the file again"
-
 Place = tuple[str, Mapping[str, Any]]  # where a row was found, such as `row 7`, and its cells by column
 
 

@@ -22,7 +22,6 @@ from pipeline.label.schema import CSD, Form
 TOOL = "label_studio"
 RATERS = {1: stages.RATERS, 2: 1}  # raters a task is given to, by stage (CSD-15)
 NO_CONTEXT = "—"  # the import refuses null, and an empty text is not shown
-
 _VERDICTS = {"again": ("重新标注", "label anew"), "delete": ("删除", "delete")}
 _HEADERS = {"labels": ("三人的标注", "Labels so far"), "asked": ("请回答", "Please answer")}
 

@@ -27,7 +27,6 @@ _NAMES = (
 _QUESTION = Field(FIELD, GRADES, "这条评论写得怎么样？", "How good is the comment?", _NAMES)
 FORM = Form({FIELD: _QUESTION}, headers={"text": ("评论", "Comment"), "context": ("文章", "Article")})
 """The question, for `task_files`, `label_files` and `label_studio`."""
-
 GRADED: dict[str, pl.DataType] = {
     "item_id": pl.String(), "grade": pl.Float64(), "grades": pl.List(pl.Int64()), "raters": pl.List(pl.String()),
     "sd": pl.Float64(), "has_five": pl.Boolean(), "n": pl.Int64(),

@@ -14,7 +14,6 @@ LETTERS = "ABCDE"
 NO_OTHER = "none"
 RELATIONS = ("summarise", "paraphrase", "others")
 DIFFICULTIES = ("easy", "medium", "difficult")
-
 _PLACES = {letter: place for place, letter in enumerate(LETTERS)}
 _LETTERS = tuple((letter, letter) for letter in LETTERS)
 FORM = Form(
@@ -52,7 +51,6 @@ FORM = Form(
     first="before",
 )  # fmt: skip
 """The questionnaire, for `task_files`, `label_files` and `label_studio` (REC-23)."""
-
 ANSWERS: dict[str, pl.DataType] = {
     "item_id": pl.String(), "rater_id": pl.String(),
     **dict.fromkeys(("before", "after", "second"), pl.Int64()),

@@ -22,7 +22,6 @@ MISSING = ("", NOT_ASKED, "NA", "N/A", "NaN", "nan", "null")
 MOST_RATERS = 20
 MOST_VALUES = 100  # values of a field; of numbers at the level interval there may be more
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0+)?")
-
 Ratings = pl.Schema(dict.fromkeys(ROLES, pl.String()))
 
 

@@ -16,9 +16,7 @@ TAGS = (YES, UNSURE, NO)
 VERDICTS = AGAIN, DELETE = ("again", "delete")
 """What an adjudicator may answer instead of a value: label the field again, or delete it (CSD-15)."""
 EMOTIONS = ("anger", "fear", "disgust", "trust", "joy", "surprise", "anticipation", "sad", "None")
-
 Bilingual = tuple[str, str]  # words for raters, in Chinese and English
-
 _PRESENCE = (("有", "yes"), ("不确定", "unsure"), ("没有", "no"))
 _SENTIMENTS = (("褒", "positive"), ("中性", "neutral"), ("贬", "negative"))
 _EMOTIONS_ZH = ("愤怒", "恐惧", "厌恶", "信任", "喜悦", "惊讶", "期待", "悲伤", "没有")
@@ -68,7 +66,6 @@ FIELDS = {
     )
 }
 """The eight kinds of information by name, in the paper's order (CSD-09)."""
-
 NOTES = {
     "span": ("言外之意在哪几个字？（起-止）", "Where does the hidden meaning lie? (from-to)"),
     "plain": ("换成直白的词怎么说？", "How would it read in plain words?"),
@@ -76,13 +73,11 @@ NOTES = {
     "rhetoric": ("其他修辞的名称", "Name of the other figure of speech"),
 }
 """Optional notes of a rater, with what is asked; they are no labels and are not adjudicated."""
-
 CSD = Form(
     FIELDS, NOTES, {"span": ("言外之意", "Span")}, {"text": ("评论", "Comment"), "context": ("上文", "Context")},
     notes_of=dict.fromkeys(("span", "plain", "meaning"), "subtext") | {"rhetoric": "other"},
 )  # fmt: skip
 """The form for comments and their subtext."""
-
 _SPAN = re.compile(r"(\d+)\s*-\s*(\d+)")
 
 

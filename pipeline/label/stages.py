@@ -144,7 +144,6 @@ def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int, *, ta
     patterns = fields.join(triples, on=_CELL, how="left").with_columns(
         pattern=kinds.replace_strict({1: "same", 2: "partly", 3: "different"}, default="none", return_dtype=pl.String)
     )
-
     is_open = takes_values & ~pl.col("value").is_in(VERDICTS)
     answers, void_answers = _pick_answers(rows.filter(stage=2), rater_labels, patterns, in_round, is_open)
     annotations = patterns.join(answers.select(*_CELL, answer="value"), on=_CELL, how="left")

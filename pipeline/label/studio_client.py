@@ -1,4 +1,4 @@
-"""Give tasks to a Label Studio server and get its export; what is sent twice arrives once, and no message has the token."""
+"""Give tasks to a Label Studio server and get its export; what is sent twice arrives once. No message has the token."""
 
 import hashlib
 import logging
@@ -17,7 +17,6 @@ from pipeline.label.label_studio import RATERS
 from pipeline.text.redact import mask_secrets
 
 log = logging.getLogger(__name__)
-
 _PAGE = 1000  # a server may give fewer: TASK_API_PAGE_SIZE_MAX
 _BATCH = 500  # tasks in one import
 _MOST_PAGES = 10_000

@@ -18,7 +18,6 @@ from pipeline.label import schema
 from pipeline.label.schema import CSD, VERDICTS, Form
 
 NOT_ASKED = "—"  # in a sheet's cell: this field of the task waits for no answer. It is read as an empty cell is.
-
 _DIFFERENT = 3
 _CELL = 32_767  # characters; a spreadsheet drops the rest
 

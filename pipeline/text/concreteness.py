@@ -21,7 +21,6 @@ MRC_BOUNDS = (100.0, 700.0)
 PUBLISHED_BOUNDS = {"conc": MRC_BOUNDS, "conc.m": (1.0, 5.0)}  # columns of MRC's list and of Brysbaert et al. (2014)
 THRESHOLD = 0.35  # section 3.2
 CONTENT_POS = frozenset({"NOUN", "VERB", "ADJ", "ADV"})  # not PROPN nor AUX (REC-07)
-
 _NUMBER = r"^-?[0-9]+(\.[0-9]+)?$"  # what polars surely reads: a field it does not would pass for an empty one
 
 

@@ -4,7 +4,6 @@ import html
 import re
 
 ROUNDS = 20  # of entities inside entities; pages that were escaped again and again have two or three
-
 _LEADING_ZEROS = re.compile(r"&#0+(?=[0-9])")
 _NO_CHARACTER = re.compile(r"&#[0-9]{8,}")  # Python refuses to read a number of more than 4,300 digits
 

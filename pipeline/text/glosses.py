@@ -34,7 +34,6 @@ STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 MAX_LENGTH = 64  # characters; WordNet's longest word has half as many, and what is longer should fill no cache
 _WORD = re.compile(r"[^\W_]{2,}")  # also the parts of savings_bank and of well-known; the s of bank's is none
 _TOKEN = re.compile(r"[^\W_]+")
-
 RELATIONS = (
     ("hypernyms", "instance_hypernyms"),
     ("hyponyms", "instance_hyponyms"),  # of verbs: troponyms

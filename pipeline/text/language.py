@@ -7,7 +7,6 @@ Afrikaans. The price, stated: any other language in Latin script is called `en`.
 import polars as pl
 
 HAN_WEIGHT = 4  # one Han character says about as much as four Latin letters
-
 _NOT_WORDS = r"\[[\p{L}\p{N}_]{1,12}\]|https?://\S+"  # [doge], [URL] and addresses say nothing of the language
 
 

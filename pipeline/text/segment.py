@@ -23,8 +23,6 @@ CODE = re.compile(r"(\[[\u4e00-\u9fffA-Za-z0-9_]{1,12}\])")
 _HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 UNIT = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+(?:['’][^\W{_HAN}]+)*|[^\w\s]")
 """A Chinese character, a word of other writing, or a mark."""
-
-
 Cut = Callable[[str], list[str]]
 _Loader = Callable[[], tuple[str, Cut]]  # of what an installation's tokens depend on besides the version, and the cut
 

@@ -22,7 +22,6 @@ from pipeline.text import glosses, wordnet
 from pipeline.text.glosses import MAX_LENGTH, list_words
 
 Ints = npt.NDArray[np.integer]
-
 RELATIONS = [name for names in glosses.RELATIONS for name in names if name != "attributes"]
 
 

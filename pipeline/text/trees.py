@@ -19,7 +19,6 @@ from pipeline.text.stanza_models import load_pipeline
 
 IndexArray = npt.NDArray[np.int64]
 Heads = Sequence[int] | IndexArray
-
 _HEAD = re.compile(r"[0-9]{1,9}")
 PROCESSORS = "tokenize,pos,lemma,depparse"
 CHUNK = 512  # sentences that stanza has at a time: it sorts them by length into batches of 5,000 words

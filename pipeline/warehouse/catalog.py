@@ -27,10 +27,8 @@ from pipeline.warehouse import alignment, checksums
 from pipeline.warehouse.files import get_path, list_folder, open_store
 
 log = logging.getLogger(__name__)
-
 NAMESPACE = "undertone"
 RECOVER = "run `undertone recover-catalog`"
-
 # Isolation stays serializable (the default): under snapshot isolation two attempts on an empty slice both land.
 PROPERTIES = {
     "commit.retry.num-retries": "20",

@@ -37,13 +37,10 @@ from pipeline.tables import TABLES, empty
 from pipeline.warehouse import catalog
 
 log = logging.getLogger(__name__)
-
 WRITTEN: deque[dict[str, object]] = deque(maxlen=1000)
 """The last slices that this process has written: table, rows, bytes, and dag, task and run, for `pipeline.lineage`."""
 _BYTES: ContextVar[int] = ContextVar("bytes_written", default=0)
-
 Slice = dict[str, str | date]
-
 # pyiceberg 0.12 looks for files to rewrite in threads that share one evaluator: now and then it misses one and refuses
 _retry_missed_file = tenacity.Retrying(
     retry=tenacity.retry_if_exception_message(match="Missing required files to delete"),

@@ -12,7 +12,6 @@ from pipeline.collect.sites.record import Article, Comment, Page, count, need, p
 
 ADAPTER = "bilibili/2"
 START = None
-
 _REPLY_PREFIX = re.compile(r"^回复 (?:@[^:：]{1,40}|\[MENTION\]) ?[:：] ?")
 _REFUSALS = {-101: "log-in wanted", -352: "risk control", -403: "no access", -412: "blocked", -799: "too often"}
 _CLOSED = 12002  # the comment section is closed

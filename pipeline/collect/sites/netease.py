@@ -14,7 +14,6 @@ from pipeline.errors import SchemaDrift
 ADAPTER = "netease/1"
 START = "https://music.163.com/api/v1/resource/comments/R_SO_4_{thread}?limit=20&offset=0"
 ARTICLE = "https://music.163.com/api/song/detail?ids=[{thread}]"
-
 _SONG = re.compile(r"R_SO_4_(\d+)")
 _LAST_OFFSET = 5000  # beyond it the site pages by time
 _REFUSALS = {-460: "too many requests", -462: "a log-in or a check is wanted", 301: "log-in wanted", 405: "too often"}

@@ -16,7 +16,6 @@ from pipeline.errors import SchemaDrift
 ADAPTER = "weibo/2"
 START = "https://m.weibo.cn/comments/hotflow?id={thread}&mid={thread}&max_id_type=0"
 ARTICLE = "https://m.weibo.cn/statuses/show?id={thread}"
-
 _REPLY_PREFIX = re.compile(r"^回复\s*(?:@[^\s:：]{1,40}|\[MENTION\])\s*[:：]\s*")
 _AGO = re.compile(r"^([0-9]{1,6})\s*(秒|分钟|小时)前$")
 

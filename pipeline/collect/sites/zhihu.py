@@ -14,7 +14,6 @@ from pipeline.errors import SchemaDrift
 
 ADAPTER = "zhihu/2"
 START = None
-
 _THREAD = re.compile(r"/(?:answers|articles|zvideos)/(\d+)/")
 _NO_COMMENTS = 404
 

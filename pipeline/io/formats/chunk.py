@@ -13,7 +13,6 @@ from pipeline.errors import BadInput
 from pipeline.io.lines import LIMITS, UTF8, Limits
 
 log = logging.getLogger(__name__)
-
 CHUNK = 20_000  # rows
 CHUNK_BYTES = 1 << 25  # of the rows of a chunk, as they are in memory
 WIDEST = 16_384  # columns, as many as Excel has
@@ -23,8 +22,6 @@ _MOST_UNPACKED = 200  # a larger one into so many times its size: real tables st
 _INDEX = re.compile(r"^-?[0-9]{1,18}$")
 _LISTED = 20  # names in a message
 _MESSAGES = 10  # about bad rows, of a file
-
-
 Row = tuple[int, dict[str, Any], int]
 """The number of a row as a person would count it, its values, and their bytes: a plain tuple, a million a file."""
 

@@ -15,7 +15,6 @@ _REFERENCE = re.compile(r"^\$?([A-Za-z]{1,3})\$?([0-9]{1,7})$")
 _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
 # what damaged archives, streams and XML raise
 _DAMAGE = (zipfile.BadZipFile, zlib.error, expat.ExpatError, OSError, EOFError, RuntimeError, LookupError, ValueError)
-
 Cells = dict[int, str]  # by column, counted from 0; empty cells are not there
 
 

@@ -25,7 +25,6 @@ from pipeline.private import make_folder
 from pipeline.text.redact import mask_secrets
 
 T = TypeVar("T")
-
 PART = 500  # keys of one IN; every database accepts as many
 REPEATS = 2  # of a request whose answer is malformed, over all runs
 ERASED = "erased"  # in place of the key of a call whose answer was erased

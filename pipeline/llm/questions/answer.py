@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 TRIES = 50  # at reading an object; an answer of braces without end would take as many as it has braces
-
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 _BRACE = re.compile(r"\{(?=\s*\")")  # not every brace of a long row of them

@@ -35,7 +35,6 @@ RUBRICS = {
     "subtext": Rubric({**dict.fromkeys(_LABELS, _TAGS), "emotion": _EMOTIONS}),  # eight kinds (CSD, section 3.2)
 }
 """What a judge can be asked, by name; each has prompts `judge_NAME_scale_LANG`, some `judge_NAME_pair_LANG`."""
-
 PAIR = Rubric({"more_implicit": tuple(OUTCOMES)})  # what the answer to a comparison holds
 
 

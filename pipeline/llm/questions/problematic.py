@@ -6,7 +6,6 @@ from typing import Literal
 from pipeline.llm.questions import answer
 
 Answer = Literal["yes", "no", "other"]
-
 _MARKS = r"[\s\"'“”‘’「」『』*_`(（\[<]*"
 _START = rf"^{_MARKS}(?:(?:answer|答案)[\s*_]*[:：]{_MARKS})?"
 _ALONE = r"(?!\w|['’]\w)(?!\s*(?:/|and|or|both|或|和)\s*(?:yes|no|是|否))"  # "yes and no" is neither

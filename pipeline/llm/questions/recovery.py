@@ -11,7 +11,6 @@ from pipeline.llm.questions.explicit import TOO_LONG
 from pipeline.reasons import find_fault
 
 LETTERS = "ABCDEFGH"  # names of the options of a choice, in order; I would be a word
-
 _UNFIT = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")  # control characters, half an emoji
 _OPEN, _CLOSED = r"[\s\"'“”‘’「」『』*_`(（\[【<]*+", r"[\"'”’」』*_`)）\]】>]*"
 _LABEL = r"(?:(?:the )?(?:(?:best|right|correct) )?(?:answer|option)(?: is)?|(?:正确)?(?:答案|选项)[是为]?|选择?)"

@@ -23,7 +23,6 @@ from pipeline.errors import BadInput, UndertoneError
 from pipeline.explanations import BUG
 
 log = logging.getLogger(__name__)
-
 POLL_SECONDS = 0.03
 SHARE_BYTES = 100_000  # a file may take `Bounds.seconds`, and one more second for every so many bytes
 WALL_SECONDS = 900  # and ten times the CPU seconds: a busy machine or a slow disk is no reason to refuse a file

@@ -16,7 +16,6 @@ from typing import Any
 
 LONGEST_MESSAGE = 4_000  # characters of an error
 _PR_SET_PDEATHSIG = 1
-
 Send = Callable[..., None]
 
 

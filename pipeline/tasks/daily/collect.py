@@ -31,7 +31,6 @@ from pipeline.tasks.daily.bounded import Bounds, run_bounded
 from pipeline.tasks.daily.intake import Collected, Selection, write_tables
 
 log = logging.getLogger(__name__)
-
 _LOGGED = 20  # dropped rows that a log names
 SAMPLE = "sample"  # the path that means the corpus shipped with Undertone
 

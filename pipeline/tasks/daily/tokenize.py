@@ -12,7 +12,6 @@ from pipeline.tasks.record.replace import replace_day
 from pipeline.text.segment import Tokenizer, load_tokenizers, tokenize
 
 Pins = dict[str, int | None]  # the snapshots that all tasks of a run read
-
 ROWS_PER_SHARD = 20_000
 _TOKENIZER = ["tokenizer", "tokenizer_version", "dictionary_hash"]
 _TEXT = ["text_hash", *_TOKENIZER]

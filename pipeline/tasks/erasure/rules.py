@@ -15,7 +15,6 @@ from pipeline.tables import ERASED
 
 LEAST_BYTES = 20  # of a text that is searched inside others; anybody may have written a shorter one (6 Chinese chars)
 FIRST_CHARS = 32  # of a text by which it is searched
-
 THREAD = ("source", "thread_id")
 COMMENT = (*THREAD, "comment_id")
 
@@ -199,7 +198,6 @@ _WORDS = pl.col("words").list
 _OF_GENERATED = (_among("generated_comments", *THREAD, "generated_id"), _among("threads"))
 _BY_HASH = _one_of("text_hash", "hashes")
 _OF_COMPLETION = _one_of("completion_id", "completion_ids")
-
 RULES: dict[str, Rule] = {
     "metric_scores": Rule(_OF_GENERATED),
     "comment_grades": Rule([_among("comment_keys"), _among("generated_comments"), _among("threads")]),

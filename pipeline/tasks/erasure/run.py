@@ -33,7 +33,6 @@ from pipeline.tasks.record.replace import replace_rows
 from pipeline.tasks.record.retry import retry
 
 log = logging.getLogger(__name__)
-
 PASSES = 3  # over everything: a write in flight may restore something
 GRACE = timedelta(hours=24)  # until then, an unreferenced file of a table may be a write in flight
 _ID = re.compile("[0-9a-f]{32}")

@@ -28,7 +28,6 @@ from pipeline.text.language import detect_language
 SOURCE = "judge"  # of the answers in `completions`
 SAMPLE = 300  # comments of each source
 DAYS = 7
-
 Replies = tuple[Mapping[str, Answer], bool]  # answers by key, and whether no other can still come
 Ask = Callable[[Sequence[Request]], Replies]
 

@@ -23,7 +23,6 @@ from pipeline.tasks.record import runs
 
 _ROW = pl.concat_str("task_id", "rater_id", "field", "round", "stage", separator="/")
 log = logging.getLogger(__name__)
-
 Step = tuple[int, int]
 STEPS: tuple[Step, ...] = ((1, 1), (1, 2), (2, 1), (2, 2))
 """(round, stage) in order."""

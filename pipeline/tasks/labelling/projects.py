@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _ASSIGNED = "assigned.csv"
 _RATER = re.compile(r"[\w-]{1,40}")
-
 Tool = Literal["files", "label_studio", "simulated"]
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 DECIMALS = 6
 _ROWS = 10_000  # written out at once
-
 log = logging.getLogger(__name__)
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pipeline.llm.ledger.answers import Spending
 
 log = logging.getLogger(__name__)
-
 RECENT_ROWS: deque[dict[str, object]] = deque(maxlen=100)
 """Rows of `runs` that this process has written, newest last, for lineage: each task is a process of its own."""
 

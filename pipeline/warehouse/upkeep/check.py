@@ -17,7 +17,6 @@ from pipeline.warehouse import catalog, checksums
 from pipeline.warehouse.files import get_path, list_table, open_store
 
 T = TypeVar("T")
-
 METADATA_ONLY = 1 << 40  # weeks in which the data files are due: their checksums are not compared now
 _REPLACED = " (in a replaced state: no row of the table is concerned, and it goes when the state expires)"
 _SHOWN = 5  # damaged files in a message

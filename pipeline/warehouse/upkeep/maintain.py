@@ -20,7 +20,6 @@ from pipeline.warehouse.upkeep.check import check, describe
 from pipeline.warehouse.upkeep.limits import Limits
 
 log = logging.getLogger(__name__)
-
 MANY = {"snapshots": 10_000, "manifests": 1_000, "metadata_files": 100}  # each scan reads the first two
 _COUNTS = ("rows", "files", "bytes", "snapshots", "manifests", "metadata_files")
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 log = logging.getLogger(__name__)
-
 COPIES = 8
 _ROWS = f"select table_name, metadata_location from iceberg_tables where table_namespace = '{catalog.NAMESPACE}'"  # noqa: S608
 _CHANGING = ("registered", "replaced")
