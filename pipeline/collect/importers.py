@@ -34,22 +34,13 @@ _SPREADSHEETS = (".csv", ".tsv", ".xlsx")
 
 
 @dataclass(slots=True)
-class RawPage:
-    """A page as stored: personal fields are out of `body`."""
-
-    url: str
-    fetched_at: datetime | None
-    body: dict[str, Any]
-
-
-@dataclass(slots=True)
 class Batch:
     """Records of a part of a file; `hashed` where `user` already is a surrogate."""
 
     source: str
     adapter: str
     page: Page
-    raw: list[RawPage] = field(default_factory=list)
+    raw: list[tuple[str, datetime | None, dict[str, Any]]] = field(default_factory=list)  # address, time, redacted body
     hashed: bool = False
 
 
@@ -112,11 +103,9 @@ class _File:
         for table, names in self.present.items():
             self._check_present(table, names)
         record_columns(f"{self.file.path.name}, comments of an article", sorted(self.notes.unread))
-        if self.notes.own_answers:
-            count = f"{self.notes.own_answers:,}"
-            record_note(
-                f"{self.file.path.name}: comments that name themselves as parent_id, which is not read: {count}"
-            )
+        if count := self.notes.own_answers:
+            note = "comments that name themselves as parent_id, which is not read"
+            record_note(f"{self.file.path.name}: {note}: {count:,}")
         for ids in self.cut_ids.values():
             ids.check()
 
@@ -140,14 +129,17 @@ class _File:
             if self.source not in (None, source):
                 continue
             try:
-                name, raw_body, fetched_at = _check_page(row, source, place)
+                is_page = isinstance(row.get("url"), str) and isinstance(row.get("body"), dict)
+                if not is_page or source not in [*ADAPTERS]:
+                    expected = f"source (one of {', '.join(ADAPTERS)}), url (text) and body (object)"
+                    raise BadInput(f"{place}: a raw page has {expected}")
+                fetched_at = time_value(row, {"fetched_at": "fetched_at"}, "fetched_at", place)
             except BadInput as why:
                 bad_rows.append((self.file.drop("bad_value", number, str(why)).reason, f"{prefix}-{number}"))
                 continue
-            if name not in batches:
-                batches[name] = Batch(name, ADAPTERS[name].ADAPTER, Page(), hashed=True)
-            body = anonymise.redact(raw_body, name, key)
-            add_page(batches[name], row["url"], fetched_at, body, place)
+            if source not in batches:
+                batches[source] = Batch(source, ADAPTERS[source].ADAPTER, Page(), hashed=True)
+            add_page(batches[source], row["url"], fetched_at, anonymise.redact(row["body"], source, key), place)
         if not batches and bad_rows:
             yield self._start_batch(None, bad_rows)
         for batch in batches.values():
@@ -202,12 +194,6 @@ class _File:
         return set(mapping.values())
 
 
-def _check_page(row: Row, source: Any, place: str) -> tuple[str, dict[str, Any], datetime | None]:
-    if not isinstance(row.get("url"), str) or not isinstance(row.get("body"), dict) or source not in [*ADAPTERS]:
-        raise BadInput(f"{place}: a raw page has source (one of {', '.join(ADAPTERS)}), url (text) and body (object)")
-    return source, row["body"], time_value(row, {"fetched_at": "fetched_at"}, "fetched_at", place)
-
-
 def add_page(batch: Batch, url: str, fetched_at: datetime | None, body: dict[str, Any], place: str) -> None:
     """Parse one redacted page and add its records to the batch; a page of refusal is a dropped row."""
     try:
@@ -217,7 +203,7 @@ def add_page(batch: Batch, url: str, fetched_at: datetime | None, body: dict[str
         return
     except SchemaDrift as why:
         raise SchemaDrift(f"{place}: {why}") from why
-    batch.raw.append(RawPage(url, fetched_at, body))
+    batch.raw.append((url, fetched_at, body))
     batch.page.articles += page.articles
     batch.page.comments += page.comments
     batch.page.skipped += page.skipped
@@ -262,10 +248,6 @@ def _build_records(
     return articles, comments
 
 
-def _strip_markup(text: str) -> str:
-    return extract_text(text) if "<" in text and _MARKUP.search(text) else text  # weibo-crawler leaves the HTML in
-
-
 def _read_comments(
     rows: Sequence[Row], keys: list[str], mapping: columns.Columns, thread: str, place: str, notes: _Notes
 ) -> list[Comment]:
@@ -273,7 +255,8 @@ def _read_comments(
     values |= {"row_key": keys, "is_hot": [False] * len(keys)}
     values["thread_id"] = [value or thread for value in values["thread_id"]]
     values["comment_id"] = [value or key for value, key in zip(values["comment_id"], keys, strict=True)]
-    values["text"] = [_strip_markup(text or "") for text in values["text"]]
+    texts = [text or "" for text in values["text"]]  # weibo-crawler leaves the HTML in
+    values["text"] = [extract_text(text) if "<" in text and _MARKUP.search(text) else text for text in texts]
     if "parent_id" in mapping or "root_id" in mapping:
         for index, comment_id in enumerate(values["comment_id"]):
             root, parent = values["root_id"][index], values["parent_id"][index]

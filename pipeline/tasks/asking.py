@@ -177,10 +177,10 @@ def forgive(model: str | None = None, reason: str | None = None, *, is_clearing:
     return given_up.forgive(_open_ledger(), model, reason, is_clearing=is_clearing)
 
 
-def _build_frame(entries: Sequence[given_up.Entry]) -> pl.DataFrame:
+def _build_frame(entries: Sequence[Any]) -> pl.DataFrame:
     schema: dict[str, Any] = dict.fromkeys(("model", "outcome", "reason"), pl.String)
     schema |= dict.fromkeys(("calls", "requests"), pl.Int64) | dict.fromkeys(("cost_usd", "guessed_usd"), pl.Float64)
-    return pl.DataFrame(entries, schema=schema, orient="row")
+    return pl.DataFrame([tuple(entry) for entry in entries], schema=schema, orient="row")
 
 
 def _open_ledger() -> sa.Engine:

@@ -8,7 +8,7 @@ import hmac
 import re
 from functools import lru_cache
 from pathlib import PurePath
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote
 
 import polars as pl
@@ -98,29 +98,20 @@ def scrub_address(url: str, source: str, key: bytes | None) -> str:
     return re.sub(r"[^/?&=#;]+", lambda part: scrub_id(part[0], source, key), url)
 
 
-class _Rule(NamedTuple):
-    persons: frozenset[str]
-    ids: frozenset[str]
-    cut: frozenset[str]
-
-
+_TENCENT = "userList region area province_city char_name"
 _EVERYWHERE = (
     "nickname nick uname screen_name user_name avatar head face signature sign gender sex birthday phone phone_number "
     "mobile tel email mail qq wechat weixin real_name realname id_card ip ip_address ip_location ip_label location"
 )
+# by site, the keys of its JSON that hold persons (reduced to their hashed id), user ids, and what is cut out
 _RULES = {
-    site: _Rule(frozenset(persons.split()), frozenset(ids.split()), frozenset(f"{_EVERYWHERE} {cut}".split()))
+    site: (frozenset(persons.split()), frozenset(ids.split()), frozenset(f"{_EVERYWHERE} {cut}".split()))
     for site, persons, ids, cut in (
         ("weibo", "user", "", "source region_name user_avatar_url"),
         ("netease", "user", "", "ipLocation userId avatarUrl timeStr"),
         ("bilibili", "member owner", "mid", "reply_control at_name_to_mid at_name_to_mid_str members mid_str"),
         ("zhihu", "author member reply_to_author", "", "comment_tag author_tag url_token address_text headline"),
-        (
-            "tencent_news",
-            "",
-            "userid",
-            "userList region area province_city char_name head_url mb_nick_name mb_head_url uin coral_uid",
-        ),
+        ("tencent_news", "", "userid", f"{_TENCENT} head_url mb_nick_name mb_head_url uin coral_uid"),
     )
 }
 _PERSON_IDS = ("id", "userId", "mid")
@@ -132,19 +123,19 @@ _ANCHOR = re.compile(r"<a\b[^<>]*>")
 
 def redact(node: Any, source: str, key: bytes | None) -> Any:
     """A raw page, or a part of it, without personal fields: what may be stored, and what adapters read."""
-    rule = _RULES[source]
+    persons, ids, cut = _RULES[source]
     if isinstance(node, list):
         return [scrub(item, markup=True) if isinstance(item, str) else redact(item, source, key) for item in node]
     if not isinstance(node, dict):
         return node
     redacted: dict[str, Any] = {}
     for field, value in node.items():
-        if field in rule.cut:
+        if field in cut:
             continue
         name = scrub_id(field, source, key)  # a site may list people by their names
-        if name in rule.persons and isinstance(value, dict):
+        if name in persons and isinstance(value, dict):
             redacted[name] = _hash_person(value, source, key)
-        elif name in rule.ids:
+        elif name in ids:
             redacted[name] = hash_user(source, str(value), key) if value else None
         elif isinstance(value, str):
             redacted[name] = _redact_text(name, value, source, key)

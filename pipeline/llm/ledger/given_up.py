@@ -1,6 +1,6 @@
 """Requests that no run sends again: their answers were malformed too often, or they were rejected."""
 
-from typing import NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -10,31 +10,23 @@ OUTCOMES = ("malformed", "unread", "rejected")
 FORGIVEN = "forgiven"  # the outcome of calls that no longer count as tries
 
 
-class Entry(NamedTuple):
-    """Calls of one model that ended alike."""
-
-    model: str
-    outcome: str
-    reason: str
-    calls: int
-    requests: int
-    cost_usd: float
-    guessed_usd: float
-
-
 def list_entries(
     engine: sa.Engine, model: str | None = None, reason: str | None = None, *, of_all: bool = False
-) -> list[Entry]:
-    """List calls without an answer by model, outcome and reason, or `of_all` by model and outcome, the most first."""
+) -> list[Any]:
+    """List calls without an answer by model, outcome and reason, or `of_all` by model and outcome, the most first.
+
+    A row has model, outcome, reason, calls, requests, cost_usd and guessed_usd.
+    """
     c = tables.calls.c
     detail = sa.literal("all") if of_all else sa.func.substr(sa.func.coalesce(c.detail, ""), 1, 100)
     conditions = [] if of_all else _select_unanswered(model, reason)
-    costs = c.cost_usd, sa.case((c.guess.is_not(None), c.cost_usd))
-    sums, count = [sa.func.coalesce(sa.func.sum(cost), 0.0) for cost in costs], sa.func.count()
-    rows = sa.select(c.model, c.outcome, detail.label("reason"), count, sa.func.count(c.key.distinct()), *sums)
-    rows = rows.where(*conditions).group_by(c.model, c.outcome, sa.text("reason"))
+    costs = {"cost_usd": c.cost_usd, "guessed_usd": sa.case((c.guess.is_not(None), c.cost_usd))}
+    sums = [sa.func.coalesce(sa.func.sum(cost), 0.0).label(name) for name, cost in costs.items()]
+    counts = sa.func.count().label("calls"), sa.func.count(c.key.distinct()).label("requests")
+    rows = sa.select(c.model, c.outcome, detail.label("reason"), *counts, *sums).where(*conditions)
+    rows = rows.group_by(c.model, c.outcome, sa.text("reason"))
     with engine.connect() as con:
-        return [Entry(*row) for row in con.execute(rows.order_by(count.desc(), c.model, c.outcome))]
+        return [*con.execute(rows.order_by(sa.func.count().desc(), c.model, c.outcome))]
 
 
 def forgive(engine: sa.Engine, model: str | None = None, reason: str | None = None, *, is_clearing: bool) -> int:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -103,10 +104,8 @@ class _Intake:
         for name in ("title", "text", "summary", "category"):
             articles = articles.with_columns(normalise(articles[name], self.scrubbed))
         articles = articles.with_columns(pl.col("summary", "category").replace("", None))
-        raw_pages = [
-            (anonymise.scrub_address(raw.url, self.source, key), raw.fetched_at, dump_json(raw.body))
-            for raw in batch.raw
-        ]
+        scrub = partial(anonymise.scrub_address, source=self.source, key=key)
+        raw_pages = [(scrub(url), fetched_at, dump_json(body)) for url, fetched_at, body in batch.raw]
         pages = pl.DataFrame(raw_pages, schema=_PAGE_SCHEMA, orient="row")
         rows = {"comments": comments, "articles": self._scrub_ids(articles, key), "pages": pages, "dropped": dropped}
         for kind, frame in rows.items():
