@@ -9,9 +9,7 @@ from pipeline.explanations import is_undecodable
 from pipeline.io.rows import ENDINGS
 from pipeline.reasons import find_fault
 
-_NOTE = re.compile(
-    r"(^|[_.-])(notes?|read_?me|licen[cs]e|copying|notice|authors|changelog|citation)([_.-]|$)", re.IGNORECASE
-)
+_NOTE = re.compile(r"(?i)(^|[_.-])(notes?|read_?me|licen[cs]e|copying|notice|authors|changelog|citation)([_.-]|$)")
 _MOST_LISTED = 20
 
 
@@ -49,12 +47,11 @@ def list_inputs(folder: Path, *, may_be_empty: bool = False) -> Inputs:
 
 
 def _find_reason(path: Path) -> str | None:
-    return find_fault(
-        **{
-            "hidden": path.name.startswith("."),
-            "a folder; import it by its own name": path.is_dir(),
-            "a link to nothing": path.is_symlink() and not path.exists(),
-            "no regular file": not path.is_file(),
-            "no format that can be read": path.suffix.lower() not in ENDINGS,
-        }
-    )
+    faults = {
+        "hidden": path.name.startswith("."),
+        "a folder; import it by its own name": path.is_dir(),
+        "a link to nothing": path.is_symlink() and not path.exists(),
+        "no regular file": not path.is_file(),
+        "no format that can be read": path.suffix.lower() not in ENDINGS,
+    }
+    return find_fault(**faults)

@@ -51,10 +51,9 @@ def read_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Ite
         while line := file.readline(longest + 1):
             number += 1
             if len(line) > longest:
-                raise BadInput(
-                    f"{path}, line {number}: longer than {longest:,} characters; is it one row a line? "
-                    "`undertone import` takes longer ones with UNDERTONE_IMPORT_CHARACTERS"
-                )
+                advice = "`undertone import` takes longer ones with UNDERTONE_IMPORT_CHARACTERS"
+                question = f"longer than {longest:,} characters; is it one row a line?"
+                raise BadInput(f"{path}, line {number}: {question} {advice}")
             yield number, line
 
 
@@ -64,9 +63,8 @@ def read_records(
     """Yield where records of csv begin, and their fields, without empty and comment lines; BadInput for broken ones."""
     line, width = 1, 0
     texts = ("\n" if has_comments and not width and text[0] == "#" else text for _, text in read_lines(path))
-    reader = csv.reader(
-        texts, delimiter=separator, quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE, strict=True
-    )
+    quoting = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
+    reader = csv.reader(texts, delimiter=separator, quoting=quoting, strict=True)
     try:
         for fields in reader:
             if fields and width not in (0, len(fields)):
@@ -89,10 +87,9 @@ def read_text(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> str:
 def check_size(path: Path, size: int, limits: Limits, prefix: str = "") -> None:
     """BadInput for a file of which more than the limit would be in memory at once."""
     if size > limits.whole:
-        raise BadInput(
-            f"{path}: {prefix}{size:,} bytes, more than the {limits.whole:,} that are read at once; cut the file, or "
-            f"set UNDERTONE_IMPORT_BYTES={size} for `undertone import`"
-        )
+        advice = f"cut the file, or set UNDERTONE_IMPORT_BYTES={size} for `undertone import`"
+        limit = f"more than the {limits.whole:,} that are read at once"
+        raise BadInput(f"{path}: {prefix}{size:,} bytes, {limit}; {advice}")
 
 
 @contextmanager
@@ -107,11 +104,9 @@ def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
     except OSError as why:
         raise BadInput(f"{path}: cannot be read: {why.strerror}") from why
     except UnicodeDecodeError as why:
-        name = "UTF-8" if encoding == UTF8 else encoding
-        raise BadInput(
-            f"{path}, line {_find_undecodable(path, encoding)}: byte {why.object[why.start]:#04x} is not {name}; "
-            f"save the file as UTF-8 (`undertone import` also accepts --encoding gb18030, utf-16, cp1252, …)"
-        ) from why
+        place = f"{path}, line {_find_undecodable(path, encoding)}: byte {why.object[why.start]:#04x}"
+        advice = "save the file as UTF-8 (`undertone import` also accepts --encoding gb18030, utf-16, cp1252, …)"
+        raise BadInput(f"{place} is not {'UTF-8' if encoding == UTF8 else encoding}; {advice}") from why
     except UnicodeError as why:  # such as UTF-16 without its mark
         raise BadInput(f"{path}: is not {encoding}: {why}") from why
     except (LookupError, ValueError) as why:  # none of this name, or one that is not for text, such as hex

@@ -27,11 +27,9 @@ def read_source(source: Source) -> Iterator[Chunk]:
     if path.stat().st_size == 0:
         raise BadInput(f"{path}: the file is empty; expected rows")
     if (reader := _READERS.get(path.suffix.lower())) is None:
-        raise BadInput(
-            f"{path}: cannot read {path.suffix or 'a file without an ending'}; expected {', '.join(_READERS)}"
-        )
-    is_empty = True
-    chunks = reader(source)
+        kind = path.suffix or "a file without an ending"
+        raise BadInput(f"{path}: cannot read {kind}; expected {', '.join(_READERS)}")
+    chunks, is_empty = reader(source), True
     if reader in (separated.read, sheets.read):
         source_again = replace(source, skip_bad_rows=True, ignored=[], messages=[])
         chunks = restore_texts(path, lambda is_again: reader(source_again if is_again else source), lambda c: c.rows)

@@ -58,9 +58,8 @@ def read(path: Path, column: str | None = None, bounds: tuple[float, float] | No
         header_text = ", ".join(header) or "no header"
         raise BadInput(f"{path}: expected the column {', '.join(missing)}; found {header_text:.200}")
     if bounds is None and rating_column not in PUBLISHED_BOUNDS:
-        raise BadInput(
-            f"{path}: on what scale is {rating_column!r}? give its least and greatest rating, such as 1 and 5"
-        )
+        question = f"on what scale is {rating_column!r}?"
+        raise BadInput(f"{path}: {question} give its least and greatest rating, such as 1 and 5")
     raw = [(line, fields[columns["word"]].lower(), fields[columns[rating_column]]) for line, fields in records]
     rows = pl.DataFrame(raw, schema={"line": pl.Int64, "word": pl.String, "field": pl.String}, orient="row")
     rows = rows.with_columns(pl.col("word", "field").str.strip_chars())
@@ -88,9 +87,8 @@ def _scale(path: Path, name: str, rows: pl.DataFrame, bounds: tuple[float, float
         raise BadInput(f"{path}: expected ratings in {name!r} of which two differ; found {rated.height} rated words")
     distinct = rated.unique("word", keep="first", maintain_order=True)
     reason = pl.when(pl.col("word") == "").then(pl.lit("no_word")).when(pl.col("rating").is_null())
-    dropped = rows.join(distinct, on="line", how="anti").select(
-        "line", "word", reason=reason.then(pl.lit("no_rating")).otherwise(pl.lit("duplicate"))
-    )
+    reason = reason.then(pl.lit("no_rating")).otherwise(pl.lit("duplicate"))
+    dropped = rows.join(distinct, on="line", how="anti").select("line", "word", reason=reason)
     ratings = distinct["rating"].to_numpy()
     low, high = float(ratings.min()), float(ratings.max())
     score = pl.Series((ratings - low) / (high - low))  # by polars the greatest may become 1 - 1e-16

@@ -85,10 +85,8 @@ class Source:
         """Count bytes that come out of a compressed or computed file; BadInput where they pass all measure."""
         self.unpacked += byte_count
         if self.unpacked > (most := self._most_unpacked):
-            raise BadInput(
-                f"{self.path}: unpacks into more than {most:,} bytes, {_MOST_UNPACKED} times what a table of this size "
-                "may; write it as jsonl or csv"
-            )
+            measure = f"{_MOST_UNPACKED} times what a table of this size may"
+            raise BadInput(f"{self.path}: unpacks into more than {most:,} bytes, {measure}; write it as jsonl or csv")
 
     @cached_property
     def _most_unpacked(self) -> int:
@@ -99,11 +97,7 @@ def chunk_rows(
     source: Source, table: str, rows: Iterable[Row | BadRow], columns: Sequence[str] = ()
 ) -> Iterator[Chunk]:
     """Rows in chunks, cut by their count and by their bytes."""
-    batch: list[dict[str, Any]] = []
-    numbers: list[int] = []
-    bad_rows: list[BadRow] = []
-    names: set[str] = set()
-    byte_count = 0
+    batch, numbers, bad_rows, names, byte_count = list[dict[str, Any]](), list[int](), list[BadRow](), set[str](), 0
 
     def chunk() -> Chunk:
         return Chunk(table, numbers[0] if numbers else bad_rows[0].number, batch, numbers, bad_rows, columns)

@@ -20,8 +20,8 @@ def list_tables(path: Path) -> dict[str, set[str]]:
         return {}
     with _open_database(path, LIMITS) as connection:
         tables = [name for name, kind in _query_tables(connection) if kind == "table"]
-        columns = {table: _query_columns(connection, table) for table in tables}
-    return {table: {name for name, is_stored in flags.items() if is_stored} for table, flags in columns.items()}
+        columns = {table: _query_columns(connection, table).items() for table in tables}
+    return {table: {name for name, is_stored in flags if is_stored} for table, flags in columns.items()}
 
 
 def read(source: Source) -> Iterator[Chunk]:

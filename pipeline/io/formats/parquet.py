@@ -39,11 +39,9 @@ def read(source: Source) -> Iterator[Chunk]:
 def _check(source: Source, file: "pq.ParquetFile", names: set[str]) -> int:
     """Refuse a file by what it says of the columns that are read, and return how many rows to decode at a time."""
     paths = [file.schema.column(index).path.split(".") for index in range(file.metadata.num_columns)]
-    columns = [
-        index
-        for index, parts in enumerate(paths)  # `a.b` is a column's name, or the field `b` of `a`
-        if any(".".join(parts[: end + 1]) in names for end in range(len(parts)))
-    ]
+    # `a.b` is a column's name, or the field `b` of `a`
+    prefixes = [{".".join(parts[: end + 1]) for end in range(len(parts))} for parts in paths]
+    columns = [index for index, path_prefixes in enumerate(prefixes) if path_prefixes & names]
     largest = 1
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)

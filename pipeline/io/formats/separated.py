@@ -74,7 +74,10 @@ class _Table:
         while True:
             try:
                 fields, spans = self._record()
-                self._check_end()
+                line_number, line = self.lines[-1]
+                if line[-1:] == ("\n" if self.ends_in_return else "\r"):
+                    why = "a carriage return and a line feed as ends of lines; put the field that holds one in quotes"
+                    raise self._fault("mixed_line_ends", line_number, len(line), why, len(self.lines))
                 if fields == [""] and len(self.header) > 1:  # a blank line
                     continue
                 self._check_fields(fields, spans)
@@ -154,20 +157,13 @@ class _Table:
             message = f"the quote opened here is not closed: {why}"
             raise self._fault("unclosed_quote", number, character, message, number - self.lines[0][0] + 1)
 
-    def _check_end(self) -> None:
-        """Refuse a carriage return that ends a record where line feeds end the others, or the other way round."""
-        number, line = self.lines[-1]
-        if line[-1:] == ("\n" if self.ends_in_return else "\r"):
-            why = "a carriage return and a line feed as ends of lines; put the field that holds one in quotes"
-            raise self._fault("mixed_line_ends", number, len(line), why, len(self.lines))
-
     def _check_fields(self, fields: list[str], spans: list[_Span]) -> None:
         for span in spans:
             if self._swallows_rows(span):
                 why = (
                     f"the quote opened here is closed {span.last - span.first} lines further on, and the lines between "
-                    "look like rows of their own; double it, or if it is right write the file as jsonl"
                 )
+                why += "look like rows of their own; double it, or if it is right write the file as jsonl"
                 raise self._fault("stray_quote", self.lines[span.first][0], span.character, why, span.first + 1)
         first, line_count = self.lines[0][0], len(self.lines)
         if len(fields) != len(self.header):

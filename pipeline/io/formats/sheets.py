@@ -4,12 +4,12 @@ import re
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from xml.parsers import expat
 
 from pipeline.errors import BadInput
 from pipeline.io.formats.chunk import BadRow, Chunk, Row, Source, check_header, chunk_rows, find_unnamed_value
-from pipeline.io.formats.workbook import CellError, Sheet, Workbook, is_run
+from pipeline.io.formats.workbook import CellError, Workbook, is_run
 
 _REFERENCE = re.compile(r"^\$?([A-Za-z]{1,3})\$?([0-9]{1,7})$")
 _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
@@ -26,20 +26,17 @@ def read(source: Source) -> Iterator[Chunk]:
             for sheet in workbook.sheets():
                 if sheet.is_hidden:
                     source.ignore(f"the hidden sheet {sheet.name!r:.60}")
-                else:
-                    yield from _chunks(source, workbook, sheet)
+                    continue
+                place = f"{source.path}, sheet {sheet.name!r:.60}"
+                cells = _cells(source, workbook, sheet.part, place)
+                number, first = next(cells, (0, {}))
+                if first:
+                    header = [first.get(column, "") for column in range(max(first) + 1)]
+                    check_header(header, f"{place}, row {number}")
+                    rows, names = _rows(source, cells, header, place), [name for name in header if name]
+                    yield from chunk_rows(source, sheet.name, rows, names)
     except _DAMAGE as why:
         raise BadInput(f"{source.path}: not a readable xlsx file: {why}") from why
-
-
-def _chunks(source: Source, workbook: Workbook, sheet: Sheet) -> Iterator[Chunk]:
-    place = f"{source.path}, sheet {sheet.name!r:.60}"
-    rows = _cells(source, workbook, sheet.part, place)
-    number, first = next(rows, (0, {}))
-    if first:
-        header = [first.get(column, "") for column in range(max(first) + 1)]
-        check_header(header, f"{place}, row {number}")
-        yield from chunk_rows(source, sheet.name, _rows(source, rows, header, place), [name for name in header if name])
 
 
 def _rows(source: Source, rows: Iterator[tuple[int, Cells]], header: list[str], place: str) -> Iterator[Row | BadRow]:
@@ -65,7 +62,13 @@ def _cells(source: Source, workbook: Workbook, part: str, place: str) -> Iterato
         elif name == "c":
             if parent != "row":
                 raise BadInput(f"{place}: a cell stands outside of any row, below row {row}")
-            values.append((attributes.get("r", ""), _read_value(workbook, attributes, texts)))
+            kind = attributes.get("t", "n")
+            value = "".join(texts.get("v" if "v" in texts or kind != "inlineStr" else "t", ()))
+            if "f" in texts and ("v" not in texts or (not value.strip() and kind != "str")):
+                cell = CellError("a formula without a value; open the file in a spreadsheet and save it")
+            else:
+                cell = workbook.value(kind, value, attributes.get("s", ""))
+            values.append((attributes.get("r", ""), cell))
             texts.clear()
         elif name == "row":
             number = attributes.get("r", str(row + 1))
@@ -75,14 +78,6 @@ def _cells(source: Source, workbook: Workbook, part: str, place: str) -> Iterato
             if cells := _place(source, values, row, place):
                 yield row, cells
             values.clear()
-
-
-def _read_value(workbook: Workbook, attributes: Mapping[str, str], texts: Mapping[str, list[str]]) -> str | None:
-    kind = attributes.get("t", "n")
-    text = "".join(texts.get("v" if "v" in texts or kind != "inlineStr" else "t", ()))
-    if "f" in texts and ("v" not in texts or (not text.strip() and kind != "str")):
-        return CellError("a formula without a value; open the file in a spreadsheet and save it")
-    return workbook.value(kind, text, attributes.get("s", ""))
 
 
 def _place(source: Source, values: list[tuple[str, str | None]], row: int, place: str) -> Cells:

@@ -60,8 +60,7 @@ class Workbook:
         if len(names) > _MOST_PARTS or len(set(names)) < len(names):
             raise BadInput(f"{source.path}: {len(names):,} parts, too many for a workbook, or one of them twice")
         self.names = {name.lower(): name for name in names}
-        self.unpacked = 0
-        self.is_1904 = False
+        self.unpacked, self.is_1904 = 0, False
 
     def parse(self, part: str) -> Iterator[Element]:
         """Parse a part block by block; an element comes when it ends."""
@@ -180,11 +179,9 @@ class Workbook:
 
     def _date(self, number: float) -> str:
         """A day count since 1900, in which the 29th of February of that year is counted too, or since 1904."""
-        day_zero = datetime.fromisoformat(
-            "1904-01-01" if self.is_1904 else "1899-12-30" if number >= 61 else "1899-12-31"
-        )
+        day_zero = "1904-01-01" if self.is_1904 else "1899-12-30" if number >= 61 else "1899-12-31"
         try:
-            moment = day_zero + timedelta(milliseconds=round(number * 86_400_000))
+            moment = datetime.fromisoformat(day_zero) + timedelta(milliseconds=round(number * 86_400_000))
         except (OverflowError, ValueError) as why:
             raise BadInput(f"{self.source.path}: a cell shows {number!r} as a date, which is none") from why
         return moment.isoformat(" ", "milliseconds" if moment.microsecond else "seconds")
