@@ -13,14 +13,14 @@ def add_context(comments: pl.DataFrame, articles: pl.DataFrame, parents: pl.Data
     parents = answered.select("thread_id", parent_id="comment_id", _parent="text")
     article = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
     at_top = pl.when(pl.col("parent_id").is_null()).then("_article")
-    return (
-        comments.join(parents, on=["thread_id", "parent_id"], how="left", maintain_order="left")
-        .join(articles.select("thread_id", _article=article), on="thread_id", how="left", maintain_order="left")
-        .with_columns(
-            context_id=pl.coalesce("parent_id", "thread_id"), context=pl.coalesce("_parent", "context", at_top)
-        )
-        .drop("_parent", "_article")
-    )
+    titles = articles.select("thread_id", _article=article)
+    rows = comments.join(parents, on=["thread_id", "parent_id"], how="left", maintain_order="left")
+    rows = rows.join(titles, on="thread_id", how="left", maintain_order="left")
+    contexts = {
+        "context_id": pl.coalesce("parent_id", "thread_id"),
+        "context": pl.coalesce("_parent", "context", at_top),
+    }
+    return rows.with_columns(**contexts).drop("_parent", "_article")
 
 
 def add_roots(comments: pl.DataFrame) -> pl.DataFrame:
@@ -50,10 +50,9 @@ def refuse_circles(comments: pl.DataFrame) -> None:
                 names = [f"{row[0]}, row {row[2]}" if row[0] and row[2][:1].isdigit() else "".join(row) for row in rows]
                 places = [f"{answer!r} ({name})" for (_, answer), name in zip(circle, names, strict=False)]
                 more = f" and {len(circle) - 5} more" if len(circle) > 5 else ""
-                raise BadInput(
-                    f"thread {comment[0]!r}: {', '.join(places)}{more} answer each other in a circle; expected each "
-                    "parent_id to lead to a comment that answers none; correct parent_id in these rows"
-                )
+                expected = "each parent_id to lead to a comment that answers none; correct parent_id in these rows"
+                problem = f"{', '.join(places)}{more} answer each other in a circle"
+                raise BadInput(f"thread {comment[0]!r}: {problem}; expected {expected}")
             path[comment] = None
             comment = up[comment][0]
         checked.update(path)

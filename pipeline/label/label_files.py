@@ -97,10 +97,8 @@ def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | No
             raise BadInput(f"{path}, {location}: no column of what was asked; expected {', '.join(form.fields)}")
         sheet_text, text = str(row.get("text") or ""), texts.get(_strip_value(row.get("task_id")))
         if text is not None and sheet_text != text and sheet_text in all_texts:
-            texts_of_both = f"found {sheet_text[:40]!r}, expected {text[:40]!r}"
-            raise BadInput(
-                f"{path}, {location}: the text is another task's: {texts_of_both}; was a column sorted alone?"
-            )
+            problem = f"the text is another task's: found {sheet_text[:40]!r}, expected {text[:40]!r}"
+            raise BadInput(f"{path}, {location}: {problem}; was a column sorted alone?")
         task_columns = {name: row.get(name) for name in ("task_id", "rater_id", *_OPTIONAL)}
         for name, value in row.items():
             if name not in OTHER_COLUMNS and _strip_value(value) not in ("", NOT_ASKED):

@@ -77,14 +77,11 @@ def _split_rows(
     is_sheet = column["rater_id"] in names
     is_long = is_sheet and column["value"] in names and not reading.columns
     if "value" in reading.mapping and not is_sheet:
-        raise BadInput(
-            f"{path}: no column rater_id, expected one with {column['value']}; name it by --map rater_id=COLUMN"
-        )
+        problem = f"no column rater_id, expected one with {column['value']}"
+        raise BadInput(f"{path}: {problem}; name it by --map rater_id=COLUMN")
     if column["task_id"] not in names and (is_sheet or not reading.columns):
-        raise BadInput(
-            f"{path}: no column {column['task_id']}; there are {list_names(names)}; name it by --map task_id=COLUMN, "
-            "or the columns of raters by --columns"
-        )
+        problem = f"no column {column['task_id']}; there are {list_names(names)}"
+        raise BadInput(f"{path}: {problem}; name it by --map task_id=COLUMN, or the columns of raters by --columns")
     label_columns = [column["value"]] if is_long else [*reading.columns] or other_columns
     field_name = column["value"] if is_long else "label"
     for place, row in rows:
@@ -123,21 +120,16 @@ def check_ratings(path: Path, ratings: pl.DataFrame, reading: Reading) -> None:
         raise BadInput(f"{path}: no cell holds a label; expected the labels of 2 to {MOST_RATERS} raters")
     raters = ratings["rater_id"].unique()
     if not 2 <= len(raters) <= MOST_RATERS:
-        raise BadInput(
-            f"{path}: labels of {len(raters)} raters ({list_names(raters)}), expected 2 to {MOST_RATERS}; the columns "
-            "of raters can be named by --columns"
-        )
+        problem = f"labels of {len(raters)} raters ({list_names(raters)}), expected 2 to {MOST_RATERS}"
+        raise BadInput(f"{path}: {problem}; the columns of raters can be named by --columns")
     if not ratings.select("task_id", "field").is_duplicated().any():
         raise BadInput(f"{path}: no task has labels of two raters; expected the same task_id in the rows of a task")
     for (field,), group in ratings.group_by("field", maintain_order=True):
         values = group["value"].unique()
         if len(values) > MOST_VALUES and reading.level != "interval":
-            raise BadInput(
-                f"{path}, field {field!r}: {len(values)} values, expected at most {MOST_VALUES}; numbers need --level "
-                "interval, and columns without labels are left out by --columns"
-            )
+            advice = "numbers need --level interval, and columns without labels are left out by --columns"
+            problem = f"{len(values)} values, expected at most {MOST_VALUES}"
+            raise BadInput(f"{path}, field {field!r}: {problem}; {advice}")
         if reading.level == "ordinal" and not reading.values and not all(map(_is_number, values)):
-            raise BadInput(
-                f"{path}, field {field!r}: the order of {list_names(values)} is unknown; name all values in their "
-                "order, such as --values low,middle,high"
-            )
+            advice = "name all values in their order, such as --values low,middle,high"
+            raise BadInput(f"{path}, field {field!r}: the order of {list_names(values)} is unknown; {advice}")

@@ -83,23 +83,19 @@ def get_project(client: httpx.Client, title: str, config: str, stage: int = 1, r
     projects = [project for project in _list_projects(client, title) if project.get("title") == title]
     if len(projects) > 1:
         ids = ", ".join(str(project.get("id")) for project in projects)
-        raise BadInput(
-            f"Label Studio has {len(projects)} projects titled {title!r} ({ids}); expected one: rename the rest"
-        )
+        problem = f"Label Studio has {len(projects)} projects titled {title!r} ({ids})"
+        raise BadInput(f"{problem}; expected one: rename the rest")
     if not projects:
         settings = {"title": title, "label_config": config, "maximum_annotations": raters}
         settings |= {"show_collab_predictions": False, "show_skip_button": True}
         return _get_id(_request_json(client, "POST", "/api/projects/", json=settings))
     marker, actual_raters = config.partition('className="')[2].partition('"')[0], projects[0].get("maximum_annotations")
     if marker not in str(projects[0].get("label_config")):
-        raise BadInput(
-            f"project {title!r} of Label Studio has another form; expected that of {marker}: take a new title"
-        )
+        problem = f"project {title!r} of Label Studio has another form"
+        raise BadInput(f"{problem}; expected that of {marker}: take a new title")
     if actual_raters != raters:
-        raise BadInput(
-            f"project {title!r} of Label Studio gives a task to {actual_raters} raters, expected {raters}: change its "
-            "annotations per task, or take a new title"
-        )
+        problem = f"project {title!r} of Label Studio gives a task to {actual_raters} raters, expected {raters}"
+        raise BadInput(f"{problem}: change its annotations per task, or take a new title")
     return _get_id(projects[0])
 
 
@@ -243,9 +239,8 @@ def _make_error(client: httpx.Client, answer: httpx.Response) -> UndertoneError:
     text = " ".join(text[:_QUOTED].split())
     message = f"Label Studio, {answer.request.method} {answer.request.url.path}: {answer.status_code} {text}".rstrip()
     if answer.status_code in (401, 403):
-        return Refused(
-            f"{message}; is the token right? A legacy token must be switched on, a personal access token need not"
-        )
+        advice = "is the token right? A legacy token must be switched on, a personal access token need not"
+        return Refused(f"{message}; {advice}")
     if answer.is_server_error or answer.status_code in _LATER:
         return Retry(message)
     return BadInput(message)

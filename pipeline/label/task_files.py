@@ -81,9 +81,8 @@ def write_wide(
     is_workbook = path.suffix.lower() == ".xlsx"
     for row in sheet.rows:
         if is_workbook and (longest := max(map(len, row.values()))) > _CELL:
-            raise BadInput(
-                f"{path}: task {row['task_id']} has a text of {longest} characters, a cell holds {_CELL}; write .csv"
-            )
+            problem = f"task {row['task_id']} has a text of {longest} characters, a cell holds {_CELL}"
+            raise BadInput(f"{path}: {problem}; write .csv")
     with replace_file(path) as draft:
         if is_workbook:
             _write_xlsx(draft, sheet, guidelines)

@@ -174,9 +174,8 @@ def _find_candidates(
     )
     rows = arrays["senses"][sense_slice]
     names = [name.decode() for name in arrays["synsets"][rows].tolist()]
-    return Candidates(
-        names, arrays["levels"][rows].tolist(), arrays["sizes"][sense_slice], arrays["signatures"][word_slice]
-    )
+    levels, sizes = arrays["levels"][rows].tolist(), arrays["sizes"][sense_slice]
+    return Candidates(names, levels, sizes, arrays["signatures"][word_slice])
 
 
 class Sense(NamedTuple):

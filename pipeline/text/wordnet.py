@@ -198,10 +198,9 @@ def unpack(sources: Sequence[Path], target: Path) -> Path:
         for name in FILES:
             copies = [folder / name for folder in folders if (folder / name).is_file()]
             if not copies:
-                raise BadInput(
-                    f"no {name} in {', '.join(map(str, folders)) or 'no sources'}; expected the files of the packages "
-                    "wordnet-base and wordnet-sense-index"
-                )
+                places = ", ".join(map(str, folders)) or "no sources"
+                expected = "the files of the packages wordnet-base and wordnet-sense-index"
+                raise BadInput(f"no {name} in {places}; expected {expected}")
             shutil.copyfile(copies[0], draft / name)
         rows = (f"{i:02d}\t{name}\t{category}\n" for i, (name, category) in enumerate(_LEXNAMES))
         (draft / "lexnames").write_text("".join(rows), encoding="ascii")

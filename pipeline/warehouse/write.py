@@ -95,9 +95,8 @@ def stage(name: str, frame: pl.DataFrame | pl.LazyFrame) -> Staged:
     """Write rows meant for table `name` to a scratch file, which the sweeper removes by age; lazy frames stream."""
     path = f"{create_attempt(name)}/rows.parquet"
     frame.lazy().sink_parquet(path, storage_options=catalog.STORE)
-    return Staged(
-        path=path, rows=pl.scan_parquet(path, storage_options=catalog.STORE).select(pl.len()).collect().item()
-    )
+    count = pl.scan_parquet(path, storage_options=catalog.STORE).select(pl.len()).collect().item()
+    return Staged(path=path, rows=count)
 
 
 def scan_staged(name: str, staged: Sequence[Staged]) -> pl.LazyFrame:

@@ -29,9 +29,8 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
         for item in body["songs"]:
             artists = "、".join(artist["name"] for artist in item.get("artists") or item.get("ar") or [])
             thread_id, name = str(need(item, "id", int, "netease")), need(item, "name", str, "netease")
-            page.articles.append(
-                Article(thread_id, name, str(item.get("description") or f"{name} — {artists}"), "music")
-            )
+            text = str(item.get("description") or f"{name} — {artists}")
+            page.articles.append(Article(thread_id, name, text, "music"))
         return page
     if not (song := _SONG.search(url)):
         raise SchemaDrift(f"netease: the address {urlsplit(url).path} names no song (R_SO_4_…)")

@@ -83,14 +83,19 @@ def _compare(rows: pl.DataFrame, ratings: Any, a: str, b: str, epsilon: float) -
         result = comparison.compare(rows, a, b)
     except ValueError as error:
         raise BadInput(str(error)) from error
-    count, test = -1, None
+    return Calibration(result, _check_replacement(result.mapped, ratings, epsilon))
+
+
+def _check_replacement(mapped: Any, ratings: Any, epsilon: float) -> Replacement | None:
+    """Test the mapped measure against the raters that share two texts or more with another one; None without two."""
+    count = -1
     while ratings.shape[1] != count:  # without a rater, another may share fewer
         count = ratings.shape[1]
         is_shared = (~np.isnan(ratings)).sum(axis=1) > 1
         ratings = ratings[:, (~np.isnan(ratings[is_shared])).sum(axis=0) > 1]
-    if count > 1:
-        test = raters.check_replacement(raters.choose_levels(result.mapped, ratings), ratings, epsilon)
-    return Calibration(result, test)
+    if count < 2:
+        return None
+    return raters.check_replacement(raters.choose_levels(mapped, ratings), ratings, epsilon)
 
 
 def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str = "cli") -> int:

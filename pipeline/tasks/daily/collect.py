@@ -42,9 +42,8 @@ def list_sources(source: str, path: str | None, *, live: bool = False, threads: 
     other name must be one of them. To ask a site, a run needs `live`, the site and its threads, and no path.
     """
     if (live or threads) and (not live or not threads or path or source not in ADAPTERS):
-        raise BadInput(
-            f"to fetch from a site: set live, name one of {', '.join(ADAPTERS)} and its threads, and no path"
-        )
+        sites = ", ".join(ADAPTERS)
+        raise BadInput(f"to fetch from a site: set live, name one of {sites} and its threads, and no path")
     if path not in (None, SAMPLE):
         return [None if source == "all" else source]
     inbox = settings.inbox()

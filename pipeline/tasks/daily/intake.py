@@ -119,11 +119,10 @@ class _Intake:
         self.thread_sizes.update(sizes)
         limit = _THREAD_ROWS * settings.import_memory()
         if thread := next((name for name in sizes if self.thread_sizes[name] > limit), None):
-            raise BadInput(
-                f"the thread {thread!r:.60} has more than {limit:,} comments, which are compared in memory; name the "
-                "column of threads (--map thread_id=COLUMN), cut the file into parts, or set "
-                f"UNDERTONE_IMPORT_MEMORY={2 * settings.import_memory()} (megabytes)"
-            )
+            problem = f"the thread {thread!r:.60} has more than {limit:,} comments, which are compared in memory"
+            advice = "name the column of threads (--map thread_id=COLUMN), cut the file into parts, or set"
+            setting = f"UNDERTONE_IMPORT_MEMORY={2 * settings.import_memory()} (megabytes)"
+            raise BadInput(f"{problem}; {advice} {setting}")
 
     def _scrub_ids(self, rows: pl.DataFrame, key: bytes | None) -> pl.DataFrame:
         names = [name for name in _ID_COLUMNS if name in rows.columns]

@@ -156,10 +156,8 @@ def describe(name: str, problems: Sequence[str]) -> str:
     if slices:
         advice.append(f"import, collect or build these slices of {name} again: {_join_first(slices, ', ')}")
     if {"metadata", "manifest", "manifest list"}.intersection(places):
-        advice.append(
-            "restore the file from a copy, or return to the newest whole state by `undertone recover-catalog --force`, "
-            "and import again what was written since"
-        )
+        state = "the newest whole state by `undertone recover-catalog --force`"
+        advice.append(f"restore the file from a copy, or return to {state}, and import again what was written since")
     if "checksums" in places:
         advice.append("remove that file, and `undertone maintain` computes its checksums again")
     summary = _join_first(problems, "; ")

@@ -133,10 +133,8 @@ def recover(*, dry_run: bool = False, force: bool = False, take: Collection[str]
         if state and plan.action in _CHANGING:
             changes[name] = (folder.registered, folder.scheme + state.path)
     if absent := sorted(set(take) - {plan.state for plan in plans}):
-        raise BadInput(
-            f"no table has the metadata file {absent[0]}, or another file of its table was named too; nothing was "
-            "changed. `undertone recover-catalog --dry-run` names the files"
-        )
+        problem = f"no table has the metadata file {absent[0]}, or another file of its table was named too"
+        raise BadInput(f"{problem}; nothing was changed. `undertone recover-catalog --dry-run` names the files")
     if changes and not dry_run:
         if damage:
             _move_aside()

@@ -69,16 +69,13 @@ def find_orphans(name: str, grace: timedelta) -> list[fs.FileInfo]:
     others = [*lineage.pending, *lineage.unpublished, *lineage.unknown]
     remaining = [state for state in others if state.path not in old]
     if unread := [state.path for state in remaining if state.metadata is None and state.is_published]:
-        raise BadInput(
-            f"{name}: {unread[0]} is damaged, so the files that it refers to are unknown; nothing was swept. Restore "
-            "it from a copy, or move it away if its rows are not needed"
-        )
+        problem = f"{unread[0]} is damaged, so the files that it refers to are unknown; nothing was swept"
+        advice = "Restore it from a copy, or move it away if its rows are not needed"
+        raise BadInput(f"{name}: {problem}. {advice}")
     if lineage.unknown:
-        message = (
-            f"the catalog does not know {len(lineage.unknown)} states that were published, such as "
-            f"{lineage.unknown[-1].path}; their files are kept. `undertone recover-catalog --dry-run` shows them"
-        )
-        log.warning("%s: %s", name, message)
+        unknown = f"the catalog does not know {len(lineage.unknown)} states that were published, such as"
+        advice = "their files are kept. `undertone recover-catalog --dry-run` shows them"
+        log.warning("%s: %s %s; %s", name, unknown, lineage.unknown[-1].path, advice)
     references = {get_path(handle.metadata_location)} | list_references(handle.io, metadata)
     if handle.current_snapshot() and not references.intersection(info.path for info in files):
         raise BadInput(f"{name}: nothing that the table refers to lies in {handle.location()}; nothing was swept")
