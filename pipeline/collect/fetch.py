@@ -164,6 +164,9 @@ def _retry_after(answer: httpx.Response, least: float) -> float:
         return least * 10
 
 
+Cursor = tuple[str | None, int]  # the next address of a chain (None when done) and how many pages it has
+
+
 class ChainKey(NamedTuple):
     """Pages that follow each other, fetched for a day; `chain` is the address of the first."""
 
@@ -214,8 +217,8 @@ class Spool:
         """Let go of the database."""
         self._engine.dispose()
 
-    def cursor(self, key: ChainKey) -> tuple[str | None, int]:
-        """Where a chain of pages stands: the next address (None when done) and how many pages it has."""
+    def cursor(self, key: ChainKey) -> Cursor:
+        """Where a chain of pages stands."""
         with self._engine.connect() as con:
             row = con.execute(_CURSOR, key._asdict()).one_or_none()
         return (row.url, row.seq) if row else (key.chain, 0)
@@ -225,9 +228,7 @@ class Spool:
         with self._engine.connect() as con:
             return set(con.execute(_URLS, key._asdict()).scalars())
 
-    def save(
-        self, key: ChainKey, seq: int, url: str, body: dict[str, Any] | None, cursor: tuple[str | None, int]
-    ) -> None:
+    def save(self, key: ChainKey, seq: int, url: str, body: dict[str, Any] | None, cursor: Cursor) -> None:
         """Commit page number `seq`, if there is one, and the cursor. A page at or past the cursor is not read back."""
         page = {"seq": seq, "url": url, "fetched_at": datetime.now(UTC).isoformat()}
         with self._engine.begin() as con:
@@ -253,9 +254,7 @@ def list_starts(source: str, thread: str) -> list[str]:
     return [template.format(thread=thread) for template in templates if template]
 
 
-def fetch_pages(
-    fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, *, redact: Callable[[Any], Any]
-) -> int:
+def fetch_pages(fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, redact: Callable[[Any], Any]) -> int:
     """Fetch what is left of the pages that follow each other from `start`; return how many were new."""
     key = ChainKey(source, day, start)
     url, first = spool.cursor(key)

@@ -31,6 +31,7 @@ _PAGE_COLUMNS = {*_PAGE_KEYS, "source", "fetched_at"}
 _NOT_COLUMNS = {"comments", "article_text", "article_title"}  # with one of them a row is more than a comment
 _SPARSE = (".jsonl", ".ndjson", ".json")  # where a row may leave a field out
 _SPREADSHEETS = (".csv", ".tsv", ".xlsx")
+_Skipped = list[tuple[str, str]]  # reason, row key
 
 
 @dataclass(slots=True)
@@ -116,13 +117,11 @@ class _File:
     def _place(self, table: str) -> str:
         return f"{self.file.path}, table {table!r}"
 
-    def _start_batch(self, export: str | None, bad_rows: list[tuple[str, str]]) -> Batch:
+    def _start_batch(self, export: str | None, bad_rows: _Skipped) -> Batch:
         slug = re.sub(r"[^a-z0-9]+", "_", PurePath(self.label).stem.lower()).strip("_")[:40].lstrip("0123456789_")
         return Batch(self.source or export or slug or "table", "table/1", Page(skipped=bad_rows))
 
-    def _read_pages(
-        self, chunk: Chunk, prefix: str, bad_rows: list[tuple[str, str]], key: bytes | None
-    ) -> Iterator[Batch]:
+    def _read_pages(self, chunk: Chunk, prefix: str, bad_rows: _Skipped, key: bytes | None) -> Iterator[Batch]:
         batches: dict[str, Batch] = {}
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):
             source, place = row.get("source") or self.source, f"{self.file.path}, row {number}"
@@ -147,7 +146,7 @@ class _File:
             bad_rows = []
             yield batch
 
-    def _read_table(self, chunk: Chunk, prefix: str, bad_rows: list[tuple[str, str]]) -> Batch:
+    def _read_table(self, chunk: Chunk, prefix: str, bad_rows: _Skipped) -> Batch:
         names = set(chunk.columns) or set().union(*chunk.rows)
         export, mapping = self._choose_mapping(chunk.table, names)
         batch = self._start_batch(export, bad_rows)

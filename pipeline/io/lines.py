@@ -125,9 +125,9 @@ def _find_undecodable(path: Path, encoding: str) -> int:
     return number  # cut off inside a letter
 
 
-def read_json_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Numbers and objects of the lines of a JSON Lines file; empty lines are passed over."""
-    for number, line in read_lines(path, encoding, limits):
+    for number, line in read_lines(path):
         if line.strip():
             yield number, parse_object(line.rstrip("\r\n"), path, number)
 

@@ -48,9 +48,7 @@ def read_moderation(body: str | Any, status: int = 200, content_type: str = "") 
     return _read(body, status, content_type, "results", _read_results)
 
 
-def _read(
-    body: str | Any, status: int, content_type: str, field: str, read_field: Callable[[Any, Reply], Reply]
-) -> Reply:
+def _read(body: Any, status: int, content_type: str, field: str, read_field: Callable[[Any, Reply], Reply]) -> Reply:
     completion, fault = _parse(body, content_type)
     if completion.get("error") and not completion.get(field):
         return _read_error(completion["error"], body, status)

@@ -11,7 +11,7 @@ import selectors
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ import psutil
 from pipeline import errors, left_out, settings
 from pipeline.errors import BadInput, UndertoneError
 from pipeline.explanations import BUG
+from pipeline.progress import OnProgress
 
 log = logging.getLogger(__name__)
 POLL_SECONDS = 0.03
@@ -39,7 +40,7 @@ class Bounds(NamedTuple):
 
 
 def run_bounded(
-    name: str, arguments: Mapping[str, Any], bounds: Bounds, on_progress: Callable[[int], None] = lambda _: None
+    name: str, arguments: Mapping[str, Any], bounds: Bounds, on_progress: OnProgress = lambda _: None
 ) -> Any:
     """Call a function in a child process and return its result, plain JSON.
 
@@ -55,9 +56,7 @@ def run_bounded(
 
 
 class _Child:
-    def __init__(
-        self, name: str, arguments: Mapping[str, Any], bounds: Bounds, on_progress: Callable[[int], None]
-    ) -> None:
+    def __init__(self, name: str, arguments: Mapping[str, Any], bounds: Bounds, on_progress: OnProgress) -> None:
         self.bounds, self.on_progress = bounds, on_progress
         self.file, self.byte_count, self.cpu_before = name, 0, 0.0
         self.outcome: dict[str, Any] | None = None

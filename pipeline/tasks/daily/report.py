@@ -33,7 +33,7 @@ def select_extremes(day: str | None, count: int = EXAMPLES) -> tuple[pl.DataFram
     return most, least
 
 
-def select_judged(day: str, judge: str, count: int = EXAMPLES) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+def select_judged(day: str, judge: str) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Select the comments of a day that a judge graded most and least implicit, by likes, and measure its agreement.
 
     The third frame has a row a language: Spearman's correlation of the model's scores and the grades, and how many of
@@ -45,13 +45,14 @@ def select_judged(day: str, judge: str, count: int = EXAMPLES) -> tuple[pl.DataF
         "and j.model_id = ? order by judged desc, like_count desc nulls last, thread_id, comment_id",
         [parse_day(day), f"{judge}:scale"],
     )
+    lowest = f"graded_2_or_more_of_lowest_{EXAMPLES}"
     agreement = judged.group_by("lang").agg(
-        (pl.col("judged").sort_by("implicitness").head(count) >= 2).sum().alias(f"graded_2_or_more_of_lowest_{count}"),
+        (pl.col("judged").sort_by("implicitness").head(EXAMPLES) >= 2).sum().alias(lowest),
         n=pl.len(),
         spearman=pl.corr("implicitness", "judged", method="spearman").round(2),
     )
     least = judged.sort("judged", maintain_order=True)
-    return judged.head(count), least.head(count), agreement.sort("lang")
+    return judged.head(EXAMPLES), least.head(EXAMPLES), agreement.sort("lang")
 
 
 def locate_page(day: str) -> Path:

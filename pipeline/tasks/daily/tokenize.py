@@ -1,10 +1,11 @@
 """Tokenize: tokenize the new texts of a day in shards; then write the day's tokens in one commit."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
 from pipeline import settings, slices, warehouse
+from pipeline.progress import OnProgress
 from pipeline.slices import Shard, Staged
 from pipeline.tables import empty
 from pipeline.tasks.record import day_texts, runs
@@ -59,9 +60,7 @@ def publish(
     return int(rows.select(pl.len()).collect().item())
 
 
-def run(
-    day: str, chinese: str = "jieba", english: str = "nltk", on_progress: Callable[[int], None] = lambda _: None
-) -> int:
+def run(day: str, chinese: str = "jieba", english: str = "nltk", on_progress: OnProgress = lambda _: None) -> int:
     """Tokenize a day in this process, for the command line; `on_progress` gets the row count of each shard."""
     pins = pin_snapshots()
     staged = []
