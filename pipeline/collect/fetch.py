@@ -22,7 +22,6 @@ from protego import Protego
 
 from pipeline import __version__
 from pipeline.collect.sites import adapters
-from pipeline.collect.sites.adapters import get_adapter
 from pipeline.errors import BadInput, Missing, Refused, Retry, SchemaDrift
 from pipeline.io.lines import parse_json
 
@@ -245,7 +244,7 @@ class Spool:
 
 def list_starts(source: str, thread: str) -> list[str]:
     """Addresses of a thread's article and comments. Only ids are taken: a cookie must not follow a typed address."""
-    site = get_adapter(source)
+    site = adapters.get_adapter(source)
     if site.START is None:
         raise BadInput(f"{source} is read from files only: its robots.txt or terms forbid crawling")
     if not (thread.isascii() and thread.isalnum()):

@@ -11,7 +11,6 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.label import assignment, grading, schema
-from pipeline.label.grading import Grades
 from pipeline.label.schema import Bilingual, Field, Form
 
 FIELDS = ("syntax", "semantics")
@@ -118,7 +117,7 @@ def list_rater_tasks(tasks: pl.DataFrame, rater_id: str, assigned: pl.DataFrame 
     return tasks.sort(pl.Series(order, dtype=pl.String))
 
 
-def collect_grades(labels: pl.DataFrame, key: pl.DataFrame) -> Grades:
+def collect_grades(labels: pl.DataFrame, key: pl.DataFrame) -> grading.Grades:
     """Collect the grades of each system's compressions (`GRADED`), each rater's latest answer.
 
     See `grading.pick_latest` for which labels are dropped. Raters and their grades are in order of rater; without any
@@ -128,4 +127,4 @@ def collect_grades(labels: pl.DataFrame, key: pl.DataFrame) -> Grades:
     fields = pl.DataFrame({"field": FIELDS})
     grades = grading.join_grades(key.join(fields, how="cross"), rows, ["task_id", "field"]).select(list(GRADED))
     grades = grades.sort("item_id", "system", pl.col("field").cast(pl.Enum(FIELDS)))
-    return Grades(grades, dropped.sort("task_id", "rater_id", "field", "reason"))
+    return grading.Grades(grades, dropped.sort("task_id", "rater_id", "field", "reason"))

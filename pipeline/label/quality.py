@@ -12,7 +12,6 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.label import grading
 from pipeline.label.assignment import PER_TASK
-from pipeline.label.grading import Grades
 from pipeline.label.schema import Field, Form
 
 FIELD = "quality"
@@ -60,7 +59,7 @@ def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
     return grading.build_tasks(rows, "zh", FORM)
 
 
-def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFrame | None = None) -> Grades:
+def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFrame | None = None) -> grading.Grades:
     """Collect the grades of each item: of the two raters who were first to grade it, the answer that each gave last.
 
     Who was first goes by labelled_at, nulls last, then by rater_id. Labels that do not count are dropped, for a reason
@@ -81,7 +80,7 @@ def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFram
     grades = grading.join_grades(tasks.select("task_id", "item_id"), rows, ["task_id"])
     grades = grades.with_columns(sd=pl.col("grades").list.std(), has_five=pl.col("grades").list.max() == 5)
     order = ["task_id", "rater_id", "reason"]
-    return Grades(grades.select(list(GRADED)).sort("item_id"), pl.concat([dropped, late]).sort(order))
+    return grading.Grades(grades.select(list(GRADED)).sort("item_id"), pl.concat([dropped, late]).sort(order))
 
 
 def encode_grades(grades: pl.DataFrame) -> npt.NDArray[np.int8]:

@@ -21,8 +21,6 @@ from pipeline.llm.ledger.cost import Budget, Call, format_usd
 from pipeline.llm.ledger.tables import batches
 from pipeline.llm.request import Request
 from pipeline.llm.service import connection, limits, replies
-from pipeline.llm.service.connection import Endpoint
-from pipeline.llm.service.replies import Reply
 
 if TYPE_CHECKING:
     import openai
@@ -50,7 +48,7 @@ class Provider:
     """A provider's batches, with the ledger."""
 
     engine: sa.Engine
-    endpoint: Endpoint
+    endpoint: connection.Endpoint
     budget: Budget
     timeout: float = 600.0
     max_retries: int = limits.RETRIES
@@ -208,7 +206,7 @@ class Provider:
                     open_count += self._record(iter(lambda: file.readline(limits.ANSWER_BYTES), ""), row)
         rest, now = answers.load_claimed(self.engine, BATCH + row.id), time.time()
         detail = f"the batch is {state.status} and has no answer to it"
-        reply = Reply("failed", detail=detail, began_at=now, ended_at=now)
+        reply = replies.Reply("failed", detail=detail, began_at=now, ended_at=now)
         calls = [Call(key, request, reply, 0.0, "batch") for key, request in rest.items()]
         answers.record(self.engine, calls, BATCH + row.id, row.run_id)
         errors = (state.errors.data if state.errors else None) or []
@@ -235,7 +233,7 @@ class Provider:
         return sum(call.reply.outcome != "answered" for call in calls)
 
 
-def read_line(line: str, location: str) -> tuple[str, Reply]:
+def read_line(line: str, location: str) -> tuple[str, replies.Reply]:
     """Read the key and the reply of a line of a batch's output or error file."""
     try:
         entry = json.loads(line)
@@ -249,7 +247,7 @@ def read_line(line: str, location: str) -> tuple[str, Reply]:
         detail = json.dumps(error or body, ensure_ascii=False)
         code = status if isinstance(status, int) else None
         outcome = "failed" if code is None else replies.classify_error(code, detail)
-        reply = Reply(outcome, status=code, detail=detail[:2_000])
+        reply = replies.Reply(outcome, status=code, detail=detail[:2_000])
     now = time.time()
     return str(key), reply._replace(began_at=now, ended_at=now)
 

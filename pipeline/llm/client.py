@@ -15,13 +15,11 @@ import sqlalchemy as sa
 from pipeline.errors import Refused, UndertoneError
 from pipeline.llm.ledger import answers as ledger
 from pipeline.llm.ledger import owners
-from pipeline.llm.ledger.answers import Answer
 from pipeline.llm.ledger.cost import Budget, Call, format_usd
 from pipeline.llm.outcome import Miss, Outcome
 from pipeline.llm.request import Request, dump_json
 from pipeline.llm.service import limits, replies
 from pipeline.llm.service.connection import Endpoint, Sender, open_client
-from pipeline.llm.service.replies import Reply
 
 POLL = 0.5  # seconds between two looks at requests that other processes have claimed
 
@@ -64,12 +62,12 @@ class _Run:
     lease: float  # seconds that a claim lasts
     on_progress: Callable[[int], None]
     source: Iterator[tuple[str, Request]] = field(init=False)
-    send: Callable[[Request, float], Future[Reply]] = field(init=False)
+    send: Callable[[Request, float], Future[replies.Reply]] = field(init=False)
     owner: str = field(default_factory=owners.create_name)
     outcome: Outcome = field(default_factory=Outcome)
     todo: deque[tuple[str, Request]] = field(default_factory=deque)
     waiting: deque[tuple[str, Request]] = field(default_factory=deque)  # for another process that has claimed them
-    in_flight: dict[Future[Reply], tuple[str, Request]] = field(default_factory=dict)
+    in_flight: dict[Future[replies.Reply], tuple[str, Request]] = field(default_factory=dict)
     accepted: set[tuple[str, str]] = field(default_factory=set)  # models with parameters that gave an answer
     has_answered: bool = False  # the service, in this run
     failure_count: int = 0  # in a row
@@ -122,7 +120,7 @@ class _Run:
         self.outcome.missing.append(Miss(request, reason, is_open))
         self.on_progress(1)
 
-    def _add_answers(self, answers: dict[str, Answer]) -> None:
+    def _add_answers(self, answers: dict[str, ledger.Answer]) -> None:
         self.outcome.answers |= answers
         self.outcome.cached += len(answers)
         if answers:
@@ -172,12 +170,12 @@ class _Run:
         for before, call in zip(calls, settled, strict=True):
             self._record_call(call, is_marked=call is not before)
 
-    def _bill(self, future: Future[Reply]) -> Call:
+    def _bill(self, future: Future[replies.Reply]) -> Call:
         key, request = self.in_flight.pop(future)
         if why := future.exception():
             self.error = why
             now = time.time()
-            reply = Reply("lost", detail=type(why).__name__, began_at=now, ended_at=now, is_doubtful=True)
+            reply = replies.Reply("lost", detail=type(why).__name__, began_at=now, ended_at=now, is_doubtful=True)
         else:
             reply = future.result()
         call = self.budget.bill(key, request, reply)
@@ -211,8 +209,8 @@ class _Run:
             if keys:  # the address is right, so these answers were the requests' own
                 ledger.reclassify(self.engine, keys, self.budget.run_id, "unread", outcome)
                 keys.clear()
-        fields = {name: getattr(call.reply, name) for name in Answer._fields[3:]}
-        self.outcome.answers[call.key] = Answer(call.key, call.reply.response or "", call.mode, **fields)
+        fields = {name: getattr(call.reply, name) for name in ledger.Answer._fields[3:]}
+        self.outcome.answers[call.key] = ledger.Answer(call.key, call.reply.response or "", call.mode, **fields)
         self.on_progress(1)
 
     def _record_malformed(self, call: Call) -> None:

@@ -14,8 +14,6 @@ from pipeline.llm import client, prompt
 from pipeline.llm.batch import Provider
 from pipeline.llm.ledger import answers as ledger
 from pipeline.llm.ledger import cost, given_up
-from pipeline.llm.ledger.answers import Answer
-from pipeline.llm.ledger.cost import Budget, Estimate
 from pipeline.llm.outcome import Miss, Outcome, Summary
 from pipeline.llm.questions import explicit, graded, problematic
 from pipeline.llm.request import MODERATION, Request
@@ -88,13 +86,15 @@ def build_request(name: str, text: str, options: Options, source: str | None = N
     return Request(options.model, messages, name, version, dict(options.params), revision=options.revision)
 
 
-def estimate(sources: Sequence[str], options: Options, limit: int | None = None, *, batch: bool = False) -> Estimate:
+def estimate(
+    sources: Sequence[str], options: Options, limit: int | None = None, *, batch: bool = False
+) -> cost.Estimate:
     """Estimate the cost of the requests for explicit forms; send nothing."""
     by_source = (_build_requests(source, options, limit) for source in list_sources(sources))
     return estimate_requests([request for part in by_source for request in part.values()], options, batch=batch)
 
 
-def estimate_requests(requests: Sequence[Request], options: Options, *, batch: bool = False) -> Estimate:
+def estimate_requests(requests: Sequence[Request], options: Options, *, batch: bool = False) -> cost.Estimate:
     """Estimate the cost of requests; send nothing."""
     unanswered = list(ledger.find_unanswered(_open_ledger(), requests).values())
     cached = len({request.key for request in requests}) - len(unanswered)
@@ -187,9 +187,9 @@ def _open_ledger() -> sa.Engine:
     return ledger.open_ledger(settings.llm_ledger())
 
 
-def _load_budget(options: Options) -> Budget:
+def _load_budget(options: Options) -> cost.Budget:
     prices = cost.load_prices(settings.llm_prices())
-    return Budget(options.run_id, prices, settings.llm_max_tokens(), options.max_cost)
+    return cost.Budget(options.run_id, prices, settings.llm_max_tokens(), options.max_cost)
 
 
 def _check_endpoint(options: Options) -> Endpoint:
@@ -198,7 +198,7 @@ def _check_endpoint(options: Options) -> Endpoint:
     return options.endpoint
 
 
-def look_up(requests: Sequence[Request]) -> tuple[dict[str, Answer], bool]:
+def look_up(requests: Sequence[Request]) -> tuple[dict[str, ledger.Answer], bool]:
     """Look up answers in the ledger, by key, and whether no other request can be answered by sending it again."""
     keys = {request.key for request in requests}
     answers, given_up_keys = ledger.look_up(_open_ledger(), keys)
@@ -223,7 +223,7 @@ def send(
 
 def collect_answers(
     source: str, requests: Sequence[Request], options: Options, day: str | None = None
-) -> list[Answer | None]:
+) -> list[ledger.Answer | None]:
     """Send requests, write their answers and return them in order; record the step of a `day`. Retry if some failed."""
     started = runs.start()
     outcome = send(source, requests, options)
@@ -249,7 +249,9 @@ def record_run(
     runs.record_step(source, day, origin, "ask", answered_count, dropped, config, options.run_id, started, spent)
 
 
-def _add_answers(source: str, requests: Sequence[Request], answers: Mapping[str, Answer], options: Options) -> None:
+def _add_answers(
+    source: str, requests: Sequence[Request], answers: Mapping[str, ledger.Answer], options: Options
+) -> None:
     names = ("response", "mode", "input_tokens", "output_tokens", "finish_reason")
     rows = [
         request.as_row() | {name: getattr(answer, name) for name in names} | {"completion_id": request.key}

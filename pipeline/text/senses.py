@@ -19,7 +19,6 @@ import numpy.typing as npt
 from pipeline.errors import BadInput, Missing, refuse_damage
 from pipeline.io.atomic import create_folder
 from pipeline.text import glosses, wordnet
-from pipeline.text.glosses import MAX_LENGTH, list_words
 
 Ints = npt.NDArray[np.integer]
 RELATIONS = [name for names in glosses.RELATIONS for name in names if name != "attributes"]
@@ -45,7 +44,7 @@ class _Memo(dict[Any, Any]):
 
     def __missing__(self, key: Sequence[str]) -> Any:
         value = self._make(key)
-        if len("".join(key)) <= 2 * MAX_LENGTH:
+        if len("".join(key)) <= 2 * glosses.MAX_LENGTH:
             if len(self) >= self._most:
                 self.clear()
             self[key] = value
@@ -123,7 +122,7 @@ def _build_signatures(synsets: Sequence[Any], row: dict[Any, int]) -> tuple[list
     own_words, neighbours = [], []
     for i, synset in enumerate(synsets):
         text = " ".join([synset.definition(), *synset.examples(), *synset.lemma_names()])
-        own_words += [(i, vocabulary.setdefault(word, len(vocabulary))) for word in list_words(text)]
+        own_words += [(i, vocabulary.setdefault(word, len(vocabulary))) for word in glosses.list_words(text)]
         neighbours += [(i, i), *((i, row[other]) for name in RELATIONS for other in getattr(synset, name)())]
 
     def build_matrix(pairs: list[tuple[int, int]], columns: int) -> Any:
@@ -157,7 +156,7 @@ def load(folder: Path) -> Store:
         header["wordnet"],
         words,
         lemmas,
-        _Memo(lambda token: [words[word] for word in list_words(token) if word in words], 1 << 17),
+        _Memo(lambda token: [words[word] for word in glosses.list_words(token) if word in words], 1 << 17),
         _Memo(lambda target: _find_candidates(target[0], target[1], lemmas, arrays), 1 << 14),
         *(arrays[name] for name in _ARRAYS[2:]),
     )
@@ -245,7 +244,7 @@ def _sum_relatedness(
     scores, list_near = {}, partial(_list_senses, store)
     for (lemma, pos), senses in candidates.items():
         upos = next(name for name, letter in wordnet.POS.items() if letter == pos)
-        forms = (wordnet.lemmatize(word, upos) if len(word) <= MAX_LENGTH else "" for word in context)
+        forms = (wordnet.lemmatize(word, upos) if len(word) <= glosses.MAX_LENGTH else "" for word in context)
         place = next((i for i, form in enumerate(forms) if form == lemma.lower()), -1)
         sides = (context[i] for i in range(place - 1, -1, -1)), islice(context, place + 1, None)
         near = [
@@ -258,7 +257,7 @@ def _sum_relatedness(
 
 
 def _list_senses(store: Store, word: str) -> list[str]:
-    if word.lower() in glosses.STOP_WORDS or len(word) > MAX_LENGTH:
+    if word.lower() in glosses.STOP_WORDS or len(word) > glosses.MAX_LENGTH:
         return []
     keys = ((wordnet.lemmatize(word, upos), pos) for upos, pos in wordnet.POS.items())
     return list(dict.fromkeys(name for key in keys if (senses := store.candidates[key]) for name in senses.synsets))

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from pipeline.errors import BadInput
 from pipeline.llm.questions import answer, explicit
-from pipeline.llm.questions.explicit import TOO_LONG
 from pipeline.reasons import find_fault
 
 LETTERS = "ABCDEFGH"  # names of the options of a choice, in order; I would be a word
@@ -57,7 +56,7 @@ def parse(response: str, text: str, lang: str | None = None) -> Parsed:
         refusal=any(explicit.parse(step, text, "").reason == "refusal" for step in (plain, meaning)),
         echo=meaning.casefold() == " ".join(text.split()).casefold(),
         other_language=answer.has_han(meaning) != (lang == "zh" if lang else answer.has_han(text)),
-        too_long=max(len(plain), len(meaning)) > max(4 * len(text), TOO_LONG),
+        too_long=max(len(plain), len(meaning)) > max(4 * len(text), explicit.TOO_LONG),
     )
     return Parsed(None, None, reason) if reason else Parsed(plain, meaning, None)
 

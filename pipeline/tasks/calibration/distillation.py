@@ -26,7 +26,6 @@ from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import choose_precision
 from pipeline.text.language import detect_language
 from pipeline.training import registry
-from pipeline.training.registry import Model
 
 COLUMN = "implicitness_judged"
 SIZES = (100, 300, 1_000, 3_000)  # judged texts of a language to learn from
@@ -155,7 +154,7 @@ def _hold_out_groups(lang: str) -> promotion.HeldOut:
     """Hold out the shipped graded test groups: a judge of few texts must not cost the order that a model knows."""
     groups = read_shipped_groups(lang).filter(pl.col("split") == "test").with_columns(lang=pl.lit(lang))
 
-    def answer(model: "Model") -> Floats:
+    def answer(model: registry.Model) -> Floats:
         parts = groups.with_columns(value=score(groups, model.model_id)).partition_by("group", maintain_order=True)
         return promotion.count_shares([kendall_tau(part["level"].to_list(), part["value"].to_list()) for part in parts])
 

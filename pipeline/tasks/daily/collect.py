@@ -16,7 +16,6 @@ import polars as pl
 from pipeline import left_out, settings, warehouse
 from pipeline.collect import fetch, importers
 from pipeline.collect.columns import check_mapping, parse
-from pipeline.collect.importers import Batch, LeftOut
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.adapters import ADAPTERS, get_adapter
 from pipeline.collect.sites.record import Page
@@ -71,7 +70,9 @@ def run(
         is_run = (pl.col("source") == source) & (pl.col("day") == parse_day(day))
         runs = warehouse.scan("runs", is_run).filter(origin=origin, step="collect").collect()
         if runs.height:  # of files that are no longer in the inbox
-            return write_tables([Batch(source, "table/1", Page())], day, origin, {"files": []}, secret, run_id)
+            return write_tables(
+                [importers.Batch(source, "table/1", Page())], day, origin, {"files": []}, secret, run_id
+            )
     options |= {"mapping": columns, "origin": origin, "ignored": ignored, "key": secret, "run_id": run_id}
     import_function = import_files if path == SAMPLE else import_bounded
     return import_function(files, source, day, selection=selection, **options)
@@ -152,17 +153,17 @@ def import_files(
     folders = [anonymise.scrub_file_name(path.resolve().parent.name, key) for path in files]
     labels = [n if names.count(n) == 1 else f"{folder}/{n}" for n, folder in zip(names, folders, strict=True)]
     origin = anonymise.scrub_file_name(origin, key) if origin else _join_names(names)
-    notes = LeftOut(ignored=list(ignored))
+    notes = importers.LeftOut(ignored=list(ignored))
     config = {"files": names, "mapping": mapping, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
     limits = Limits(*settings.import_limits())
     sizes = [path.stat().st_size if path.is_file() else 0 for path in files]
 
-    def read_batches() -> Iterator[Batch]:
+    def read_batches() -> Iterator[importers.Batch]:
         logged_count = 0
         read = partial(importers.read, limits=limits, skip_bad_rows=skip_bad_rows)
         for path, label, size in zip(files, labels, sizes, strict=True):
             on_file(str(path), size)
-            file_notes = LeftOut(bad_rows=notes.bad_rows)
+            file_notes = importers.LeftOut(bad_rows=notes.bad_rows)
             for batch in read(path, source, mapping, key, encoding, label=label, left_out=file_notes):
                 for reason, row_key in batch.page.skipped[: _LOGGED - logged_count]:
                     if row_key.startswith((f"{label}-", f"{label}/")):  # a place in a file; the key of a page is an id
@@ -211,7 +212,7 @@ def fetch_threads(
         except (Refused, SchemaDrift) as error:
             stopped = error
             log.warning("%s: no more requests are sent: %s", source, error)
-        batch = Batch(source, get_adapter(source).ADAPTER, Page(), hashed=True)
+        batch = importers.Batch(source, get_adapter(source).ADAPTER, Page(), hashed=True)
         for url, fetched_at, body in spool.pages(source, day):
             importers.add_page(batch, url, fetched_at, body, url)
     if stopped and not batch.raw:

@@ -6,7 +6,6 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.metrics import weeks
-from pipeline.metrics.weeks import GROUP
 from pipeline.slices import parse_day
 
 EXAMPLES = 5
@@ -61,12 +60,12 @@ def compare_weeks(day: str, model_id: str) -> dict[str, pl.DataFrame]:
     threads = warehouse.query(_THREADS, values)
     if not threads.height:
         return {}
-    quarters = threads.select(*GROUP, "day_count", "first_quarter", "last_quarter").unique()
-    days = warehouse.query(_CORRECTED, values).filter(pl.col("is_now").n_unique().over(*GROUP, "weekday") == 2)
+    quarters = threads.select(*weeks.GROUP, "day_count", "first_quarter", "last_quarter").unique()
+    days = warehouse.query(_CORRECTED, values).filter(pl.col("is_now").n_unique().over(*weeks.GROUP, "weekday") == 2)
     is_clear = ((pl.col("low") > 0) | (pl.col("high") < 0)) & pl.col("low").is_not_nan()
-    changes = weeks.measure_changes(threads).join(quarters, on=GROUP).with_columns(is_clear=is_clear)
-    changes = changes.join(weeks.combine_corrected(days), on=GROUP, how="left")
-    changes = changes.sort(~pl.col("is_clear"), -pl.col("change").abs(), *GROUP)
+    changes = weeks.measure_changes(threads).join(quarters, on=weeks.GROUP).with_columns(is_clear=is_clear)
+    changes = changes.join(weeks.combine_corrected(days), on=weeks.GROUP, how="left")
+    changes = changes.sort(~pl.col("is_clear"), -pl.col("change").abs(), *weeks.GROUP)
     examples = []  # of the sources that changed clearly, or of the one with the largest change, in turns
     for row in changes.head(max(1, min(MOST, changes.filter("is_clear").height))).to_dicts():
         way, edge = (1, row["last_quarter"]) if row["change"] > 0 else (-1, row["first_quarter"])

@@ -18,7 +18,6 @@ from pipeline.slices import parse_day
 from pipeline.tables import ERASED, empty
 from pipeline.tasks.record import promotion, runs
 from pipeline.tasks.record.model_choice import choose_model
-from pipeline.tasks.record.promotion import HeldOut
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,7 +47,7 @@ class TrainedModel:
     completion_models: Sequence[str] = ()
     doubt: str | None = None  # why it is not promoted unless that is requested
     bar: str | None = None  # why it is never promoted
-    make_held_out: Callable[[], Sequence[HeldOut]] = tuple  # by which it is compared with its rivals
+    make_held_out: Callable[[], Sequence[promotion.HeldOut]] = tuple  # by which it is compared with its rivals
     evaluate: "Callable[[Model], pl.DataFrame] | None" = None  # more evaluations, of the registered model
 
     def build_row(self, verdict: Mapping[str, Any]) -> dict[str, Any]:
