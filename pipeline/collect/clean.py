@@ -8,10 +8,10 @@ from collections import Counter
 import polars as pl
 
 from pipeline.collect.privacy.particulars import TOKENS, scrub_column
+from pipeline.collect.sites.markup import ROUNDS, unescape
 from pipeline.io import hashes
 from pipeline.io.visible import BLANK
 from pipeline.reasons import choose_first, split_off
-from pipeline.text.entities import ROUNDS, unescape
 from pipeline.text.language import detect_language
 
 MAX_CHARACTERS = 10_000  # longer "comments" are dumps, not comments
@@ -55,8 +55,7 @@ def _decode(texts: pl.Series) -> pl.Series:
             return texts
         rows = rows.gather(changed)
         texts = texts.scatter(rows, after.gather(changed))
-    nested = texts.gather(rows)
-    return texts.scatter(rows, _normalise(nested.str.replace_all("&", "＆", literal=True)))
+    return texts.scatter(rows, _normalise(texts.gather(rows).str.replace_all("&", "＆", literal=True)))
 
 
 def _normalise(texts: pl.Series) -> pl.Series:

@@ -62,8 +62,7 @@ def _take(comments: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_dropped(comments: pl.DataFrame, rows: pl.DataFrame, reason: pl.Expr) -> pl.DataFrame:
-    row_keys = comments["row_key"].gather(rows["_row"])
-    return rows.with_columns(row_keys, reason=reason).select("reason", "row_key")
+    return rows.with_columns(comments["row_key"].gather(rows["_row"]), reason=reason).select("reason", "row_key")
 
 
 def _find_near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:

@@ -82,7 +82,7 @@ def status(as_json: Json = False) -> None:
 
     Example: `undertone llm status`
     """
-    entries = asking.count_calls()
+    entries = asking.count_calls(of_all=True)
     if entries.height or as_json:
         console.show(entries, as_json)
     else:
@@ -106,7 +106,7 @@ def clear(llm: Llm = None, reason: Reason = None, yes: Yes = False, as_json: Jso
 
 
 def _change(effect: str, llm: str | None, reason: str | None, yes: bool, as_json: bool, *, is_clearing: bool) -> None:
-    entries = asking.list_given_up(llm, reason)
+    entries = asking.count_calls(llm, reason)
     count = int(entries["calls"].sum())
     if count or as_json:
         console.show(entries, as_json)

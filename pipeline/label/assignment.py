@@ -37,18 +37,14 @@ def assign(
     existing_rows = pl.DataFrame(schema=ASSIGNED) if assigned is None else assigned.select(list(ASSIGNED))
     new_tasks = sorted(set(task_ids) - set(existing_rows["task_id"]))
     rng = np.random.default_rng([seed, existing_rows["task_id"].n_unique()])
-    groups = _choose_groups(len(new_tasks), per_task, _count_meetings(existing_rows, names), rng)
-    columns = {"task_id": np.repeat(new_tasks, per_task).tolist(), "rater_id": names[groups.ravel()].tolist()}
-    return pl.concat([existing_rows, pl.DataFrame(columns, schema=ASSIGNED)]).sort("task_id", "rater_id")
-
-
-def _count_meetings(assigned: pl.DataFrame, names: npt.NDArray[np.str_]) -> _Ints:
-    rows = assigned.filter(pl.col("rater_id").is_in(names))
+    rows = existing_rows.filter(pl.col("rater_id").is_in(names))
     places = rows.select("task_id", place=pl.Series(np.searchsorted(names, rows["rater_id"].to_numpy())))
     pairs = places.join(places, on="task_id").select("place", "place_right").to_numpy()
     meetings = np.zeros((len(names), len(names)), np.int64)
     np.add.at(meetings, tuple(pairs.T), 1)
-    return meetings
+    groups = _choose_groups(len(new_tasks), per_task, meetings, rng)
+    columns = {"task_id": np.repeat(new_tasks, per_task).tolist(), "rater_id": names[groups.ravel()].tolist()}
+    return pl.concat([existing_rows, pl.DataFrame(columns, schema=ASSIGNED)]).sort("task_id", "rater_id")
 
 
 def _choose_groups(count: int, per_task: int, meetings: _Ints, rng: np.random.Generator) -> _Ints:

@@ -57,8 +57,7 @@ class Tasks(NamedTuple):
 
 def sample(compressions: pl.DataFrame, count: int = COUNT) -> pl.DataFrame:
     """Sample all rows of `count` sentences that every system has compressed, by a hash: more add to fewer."""
-    system_count = compressions["system"].n_unique()
-    is_shared = pl.col("system").n_unique().over("item_id") == system_count
+    is_shared = pl.col("system").n_unique().over("item_id") == compressions["system"].n_unique()
     shared_ids = compressions.filter(is_shared)["item_id"].unique()
     sampled_ids = sorted(shared_ids, key=lambda item_id: grading.make_task_id(SEED, item_id))[:count]
     return compressions.filter(pl.col("item_id").is_in(sampled_ids))

@@ -65,8 +65,7 @@ def select(
     ):
         if limit is not None:
             place = pl.col("_reason").is_null().cum_sum().over(group_columns)
-            late_reason = pl.when(place > limit).then(pl.lit(reason))
-            rows = rows.with_columns(_reason=pl.coalesce("_reason", late_reason))
+            rows = rows.with_columns(_reason=pl.coalesce("_reason", pl.when(place > limit).then(pl.lit(reason))))
     rows = rows.sort("source", "thread_id", "comment_id")
     dropped = rows.drop_nulls("_reason").select("source", reason="_reason", row_key=KEY)
     return rows.filter(pl.col("_reason").is_null()).select(comments.columns), dropped

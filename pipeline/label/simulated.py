@@ -191,8 +191,7 @@ def _draw_numbers(task_ids: Iterable[str], count: int, *names: str) -> _Draws:
 def _draw_true_values(task_ids: pl.Series, key: str, form: Form = CSD) -> _Values:
     values = {}
     for (name, field), draws in zip(form.fields.items(), _draw_numbers(task_ids, len(form.fields), key).T, strict=True):
-        indices = np.searchsorted(np.cumsum(_SHARES[name])[:-1], draws, side="right")
-        values[name] = np.array(field.values)[indices]
+        values[name] = np.array(field.values)[np.searchsorted(np.cumsum(_SHARES[name])[:-1], draws, side="right")]
     return values
 
 

@@ -241,6 +241,4 @@ def _make_error(client: httpx.Client, answer: httpx.Response) -> UndertoneError:
     if answer.status_code in (401, 403):
         advice = "is the token right? A legacy token must be switched on, a personal access token need not"
         return Refused(f"{message}; {advice}")
-    if answer.is_server_error or answer.status_code in _LATER:
-        return Retry(message)
-    return BadInput(message)
+    return Retry(message) if answer.is_server_error or answer.status_code in _LATER else BadInput(message)

@@ -162,25 +162,17 @@ def submit(by_source: Mapping[str, Sequence[Request]], options: Options) -> pl.D
     return pl.DataFrame(rows, schema={**schema, "detail": pl.String})
 
 
-def count_calls() -> pl.DataFrame:
-    """Count the calls of the ledger by model and outcome."""
-    return _build_frame(given_up.list_entries(_open_ledger(), of_all=True)).drop("reason")
-
-
-def list_given_up(model: str | None = None, reason: str | None = None) -> pl.DataFrame:
-    """Count the calls of requests that no run sends any more, by model, outcome and reason."""
-    return _build_frame(given_up.list_entries(_open_ledger(), model, reason))
+def count_calls(model: str | None = None, reason: str | None = None, *, of_all: bool = False) -> pl.DataFrame:
+    """Count the calls of requests that no run sends any more, or of all, by model, outcome and reason."""
+    rows = [tuple(row) for row in given_up.list_entries(_open_ledger(), model, reason, of_all=of_all)]
+    schema: dict[str, Any] = dict.fromkeys(("model", "outcome", "reason"), pl.String)
+    schema |= dict.fromkeys(("calls", "requests"), pl.Int64) | dict.fromkeys(("cost_usd", "guessed_usd"), pl.Float64)
+    return pl.DataFrame(rows, schema=schema, orient="row").drop(["reason"] if of_all else [])
 
 
 def forgive(model: str | None = None, reason: str | None = None, *, is_clearing: bool) -> int:
     """Let runs send given-up requests again; return the number of their calls."""
     return given_up.forgive(_open_ledger(), model, reason, is_clearing=is_clearing)
-
-
-def _build_frame(entries: Sequence[Any]) -> pl.DataFrame:
-    schema: dict[str, Any] = dict.fromkeys(("model", "outcome", "reason"), pl.String)
-    schema |= dict.fromkeys(("calls", "requests"), pl.Int64) | dict.fromkeys(("cost_usd", "guessed_usd"), pl.Float64)
-    return pl.DataFrame([tuple(entry) for entry in entries], schema=schema, orient="row")
 
 
 def _open_ledger() -> sa.Engine:
@@ -259,8 +251,7 @@ def _add_answers(
         if (answer := answers.get(request.key))
     ]
     if rows:
-        schema = empty("completions").schema
-        completions = pl.DataFrame(rows, schema=schema).with_columns(source=pl.lit(source))
+        completions = pl.DataFrame(rows, schema=empty("completions").schema).with_columns(source=pl.lit(source))
         pairs.add_completions(source, completions.unique("completion_id", maintain_order=True), options.run_id)
 
 

@@ -48,24 +48,20 @@ def read(path: Path) -> Iterator[Tree]:
     for words, comments in conllu.read(path):
         _, forms, lemmas, upos, features, _, relations = zip(*words, strict=True)
         names = comments.get("sent_id", ""), comments.get("text", "")
-        yield Tree(forms, _parse_heads(words, path), relations, upos, lemmas, features, *names)
-
-
-def _parse_heads(words: Sequence[conllu.Word], path: Path) -> tuple[int, ...]:
-    heads = []
-    for place, word in enumerate(words, 1):
-        if not _HEAD.fullmatch(word.head) or int(word.head) > len(words) or int(word.head) == place:
-            expected = f"a number from 0 to {len(words)}, and not {place}, the word itself"
-            raise BadInput(f"{path}, line {word.line}: field HEAD should be {expected}; found {word.head!r:.60}")
-        heads.append(int(word.head) - 1)
-    sentence_place = f"{path}, line {words[0].line}: field HEAD of the sentence that begins here"
-    if (roots := heads.count(-1)) != 1:
-        raise BadInput(f"{sentence_place} should be 0 for one word, the root, found {roots} of them")
-    try:
-        measure_depths(heads)
-    except ValueError as why:
-        raise BadInput(f"{sentence_place} should lead from each word to the root, but {why}") from why
-    return tuple(heads)
+        heads = []
+        for place, word in enumerate(words, 1):
+            if not _HEAD.fullmatch(word.head) or int(word.head) > len(words) or int(word.head) == place:
+                expected = f"a number from 0 to {len(words)}, and not {place}, the word itself"
+                raise BadInput(f"{path}, line {word.line}: field HEAD should be {expected}; found {word.head!r:.60}")
+            heads.append(int(word.head) - 1)
+        sentence_place = f"{path}, line {words[0].line}: field HEAD of the sentence that begins here"
+        if (roots := heads.count(-1)) != 1:
+            raise BadInput(f"{sentence_place} should be 0 for one word, the root, found {roots} of them")
+        try:
+            measure_depths(heads)
+        except ValueError as why:
+            raise BadInput(f"{sentence_place} should lead from each word to the root, but {why}") from why
+        yield Tree(forms, tuple(heads), relations, upos, lemmas, features, *names)
 
 
 def load_parser(folder: Path, lang: str) -> Parse:

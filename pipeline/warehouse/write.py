@@ -67,8 +67,7 @@ def replace(
 ) -> int:
     """Overwrite the slice with `update(its current rows)`, both of one state: Retry if another writer was faster."""
     handle = catalog.load_table(name)
-    current_rows = catalog.scan_state(handle).filter(**partition)
-    return _write(handle, name, partition, update(current_rows).lazy(), run_id)
+    return _write(handle, name, partition, update(catalog.scan_state(handle).filter(**partition)).lazy(), run_id)
 
 
 def append(name: str, partition: Slice, update: Callable[[pl.LazyFrame], pl.LazyFrame], run_id: str = "cli") -> int:

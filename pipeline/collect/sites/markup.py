@@ -1,10 +1,12 @@
 """HTML of comments to text, keeping what carries tone."""
 
+import html
 import re
 from html.parser import HTMLParser
 
-from pipeline.text.entities import shorten_numbers
-
+ROUNDS = 20  # of entities inside entities; pages that were escaped again and again have two or three
+_LEADING_ZEROS = re.compile(r"&#0+(?=[0-9])")
+_NO_CHARACTER = re.compile(r"&#[0-9]{8,}")  # Python refuses to read a number of more than 4,300 digits
 _BREAKS = {"br", "p", "div", "li"}
 _LABELS = {"查看图片", "网页链接", "查看动图", "评论配图"}  # link texts that the site adds, not the writer
 # a tag that never ends, or a quotation mark that none closes, has the parser look to the text's end each time anew
@@ -58,3 +60,13 @@ def extract_text(markup: str) -> str:
     parser.feed(shorten_numbers(_NO_TAG.sub("&lt;", markup)))
     parser.close()
     return "".join(parser.parts).strip()
+
+
+def shorten_numbers(text: str) -> str:
+    """Numeric entities of any length as ones that `html` reads; what is no character stays none."""
+    return _NO_CHARACTER.sub("&#9999999", _LEADING_ZEROS.sub("&#", text)) if "&#" in text else text
+
+
+def unescape(text: str) -> str:
+    """The text with its entities decoded once."""
+    return html.unescape(shorten_numbers(text))

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import polars as pl
 
+from pipeline.collect.sites.markup import unescape
 from pipeline.errors import BadInput
 from pipeline.reasons import choose_first, split_off
-from pipeline.text.entities import unescape
 
 COLUMNS = ("item_id", "lang", "text", "label", "explicit", "prompt")
 

@@ -80,7 +80,10 @@ def balance(groups: pl.DataFrame) -> Balance:
     n = len(levels)
     variance = 2 * (2 * n + 5) / (9 * n * (n - 1)) if n > 1 else 0.0  # of one group's tau
     tau_error = (variance / groups["group"].n_unique()) ** 0.5
-    checks = [("tau of length and level", abs(_compute_tau(rows)), TAU + _ERRORS * tau_error)]
+    pairs = rows.join(rows, on="group", suffix="_b").filter(pl.col("level") < pl.col("level_b"))
+    direction = (pl.col("length_b") - pl.col("length")).sign()
+    taus = pairs.group_by("group").agg(direction.mean().alias("tau"))["tau"].to_numpy()
+    checks = [("tau of length and level", abs(float(taus.mean()) if len(taus) else 0.0), TAU + _ERRORS * tau_error)]
     spread = float(rows.select(pl.col("length").std(ddof=0) / pl.col("length").mean()).item())
     ratio = float(levels["length"].to_numpy().max() / levels["length"].to_numpy().min())
     checks.append(("longest by shortest level", ratio, RATIO + _ERRORS * spread * (2 / least) ** 0.5))
@@ -91,11 +94,3 @@ def balance(groups: pl.DataFrame) -> Balance:
         checks.append((f"difference of {name} shares", float(shares.max() - shares.min()), limit))
     table = pl.DataFrame(checks, schema={"check": pl.String, "value": pl.Float64, "limit": pl.Float64}, orient="row")
     return Balance(levels, table.with_columns(holds=pl.col("value") <= pl.col("limit")))
-
-
-def _compute_tau(rows: pl.DataFrame) -> float:
-    """Compute the mean over groups of (pairs whose length rises with the level - those whose falls) / all pairs."""
-    pairs = rows.join(rows, on="group", suffix="_b").filter(pl.col("level") < pl.col("level_b"))
-    direction = (pl.col("length_b") - pl.col("length")).sign()
-    taus = pairs.group_by("group").agg(direction.mean().alias("tau"))["tau"].to_numpy()
-    return float(taus.mean()) if len(taus) else 0.0

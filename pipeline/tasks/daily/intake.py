@@ -21,7 +21,7 @@ from pipeline.llm.request import dump_json
 from pipeline.private import make_folder
 from pipeline.slices import parse_day, parse_window
 from pipeline.tables import TABLES
-from pipeline.tasks.record import derived, runs
+from pipeline.tasks.record import replace, runs
 from pipeline.text.language import detect_language
 from pipeline.warehouse import buckets
 
@@ -135,7 +135,7 @@ class _Intake:
         self._deduplicate(articles)
         partition = warehouse.make_slice(source=self.source, day=self.day, origin=self.origin)
         kept_count, copies = self._write_comments(run_id)
-        if stale_count := derived.remove_stale(warehouse.make_slice(source=self.source, day=self.day), run_id):
+        if stale_count := replace.remove_stale(warehouse.make_slice(source=self.source, day=self.day), run_id):
             subject = f"{self.source}: removed tokens and scores of comments that changed or are gone"
             left_out.record_note(f"{subject}: {stale_count:,} rows; tokenize and score {self.day} again")
         dropped = pl.concat([self._scan("dropped"), _add_step("merge", copies).lazy()])

@@ -51,8 +51,7 @@ def select_judged(day: str, judge: str) -> tuple[pl.DataFrame, pl.DataFrame, pl.
         n=pl.len(),
         spearman=pl.corr("implicitness", "judged", method="spearman").round(2),
     )
-    least = judged.sort("judged", maintain_order=True)
-    return judged.head(EXAMPLES), least.head(EXAMPLES), agreement.sort("lang")
+    return judged.head(EXAMPLES), judged.sort("judged", maintain_order=True).head(EXAMPLES), agreement.sort("lang")
 
 
 def locate_page(day: str) -> Path:

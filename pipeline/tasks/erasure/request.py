@@ -15,7 +15,7 @@ from pipeline.io.rows import read_chunks
 from pipeline.tables import DOCUMENTATION, SOURCE
 from pipeline.tasks.erasure import pages, rules
 from pipeline.tasks.erasure.rules import COMMENT, RULES, THREAD, Targets, create_keys, has_text, is_among, is_one_of
-from pipeline.tasks.record import derived
+from pipeline.tasks.record import replace
 
 _KINDS = ("user_id", "comment_id", "thread_id")
 COLUMNS = ("source", *_KINDS)
@@ -182,7 +182,7 @@ def resolve(request: CheckedRequest) -> Targets:
 
 def _find_stale(comments: pl.DataFrame, other_comments: pl.LazyFrame, *tables: str) -> pl.DataFrame:
     """Find the keys of rows that no other comment has: of these comments, and of earlier ones that are gone."""
-    key = ["source", "day", *derived.KEYS[tables[0]]]
+    key = ["source", "day", *replace.KEYS[tables[0]]]
     keys = [_scan_keys(name, pl.lit(value=True), *key) for name in tables]
     rows = pl.concat([comments.select(key).lazy(), *keys]).unique()
     return rows.join(other_comments.select(key), on=key, how="anti").collect(engine="streaming").sort(key)

@@ -151,8 +151,7 @@ def _is_of_task(targets: Targets) -> pl.Expr:
 
 
 def _is_found(targets: Targets) -> pl.Expr:
-    paths = targets.comment_keys.select(pl.concat_str(COMMENT, separator="/")).to_series()
-    return is_one_of("found_in", paths)
+    return is_one_of("found_in", targets.comment_keys.select(pl.concat_str(COMMENT, separator="/")).to_series())
 
 
 _NULL = pl.lit(None, pl.String)

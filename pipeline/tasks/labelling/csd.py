@@ -159,7 +159,15 @@ def collect(project: str, step: Step, tool: Tool, studio: Studio | None = None, 
             add_labels(project, fetched.labels, run_id, fetched.skipped)
     waiting_count = write_annotations(project, run_id)[step]
     if waiting_count and full_tasks is not None:
-        _warn_stuck(project, step, full_tasks)
+        stuck = full_tasks.join(list_step_tasks(project, step)[0], on="task_id", how="semi")
+        if step == STEPS[0]:  # which asks for all tasks, settled or not
+            stuck = stuck.join(decide(project).annotations.filter(reason="too_few_raters"), on="task_id", how="semi")
+        if stuck.height:
+            names = [f"{number} ({task})" for task, number in stuck.select("task_id", "studio_id").head(10).rows()]
+            why = "an answer lacks a field that was asked for, or its rater does not count (see `dropped`)"
+            what = f"{stuck.height} tasks wait, but Label Studio has all answers it wants and gives them to no rater"
+            title = get_step_project(project, step).title
+            log.warning("%s: %s: %s; correct them there: %s", title, what, why, ", ".join(names))
     return {"tasks": tasks.height, "labels": projects.read_labels(project).height, "waiting": waiting_count}
 
 
@@ -169,19 +177,6 @@ def _simulate(project: str, step: Step, tasks: pl.DataFrame) -> pl.DataFrame:
         return simulated.adjudicate(stages.list_to_adjudicate(decide(project)).filter(round=in_round))
     fields = tasks.select("task_id", field="fields").explode("field") if in_round == 2 else None
     return simulated.label(tasks.select("task_id", "text"), fields)
-
-
-def _warn_stuck(project: str, step: Step, full_tasks: pl.DataFrame) -> None:
-    stuck = full_tasks.join(list_step_tasks(project, step)[0], on="task_id", how="semi")
-    if step == STEPS[0]:  # which asks for all tasks, settled or not
-        waiting = decide(project).annotations.filter(reason="too_few_raters")
-        stuck = stuck.join(waiting, on="task_id", how="semi")
-    if stuck.height:
-        names = [f"{number} ({task})" for task, number in stuck.select("task_id", "studio_id").head(10).rows()]
-        why = "an answer lacks a field that was asked for, or its rater does not count (see `dropped`)"
-        what = f"{stuck.height} tasks wait, but Label Studio has all answers it wants and gives them to no rater"
-        title = get_step_project(project, step).title
-        log.warning("%s: %s: %s; correct them there: %s", title, what, why, ", ".join(names))
 
 
 def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> dict[str, int]:
@@ -196,8 +191,7 @@ def import_labels(project: str, paths: Sequence[Path], run_id: str = "cli") -> d
     if lacking := [name for name in schema.FIELDS if any(name not in fields for fields in people)]:
         count = f"{rows.height:,} rows are kept, not counted until these fields are labelled"
         left_out.record_note(f"labels: {count}: {', '.join(lacking)}")
-    reasons = pl.concat([dropped["reason"], decisions.dropped["reason"]])
-    return dict(reasons.value_counts(sort=True).iter_rows())
+    return dict(pl.concat([dropped["reason"], decisions.dropped["reason"]]).value_counts(sort=True).iter_rows())
 
 
 def add_labels(

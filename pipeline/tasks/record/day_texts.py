@@ -22,11 +22,6 @@ def scan_comments(day: str, snapshot: int | None, *columns: str) -> pl.LazyFrame
     return warehouse.scan("comments", pl.col("day") == parse_day(day), snapshot).select(*columns)
 
 
-def scan_texts(day: str, snapshot: int | None) -> pl.LazyFrame:
-    """Select the distinct texts of a day: text_hash, text, lang."""
-    return scan_comments(day, snapshot, "text_hash", "text", "lang").unique("text_hash", keep="any")
-
-
 def number_texts() -> pl.Expr:
     """Number texts by their hash, so that a text always has the same number."""
     return pl.col("text_hash").str.slice(0, 8).str.to_integer(base=16, dtype=pl.Int64)

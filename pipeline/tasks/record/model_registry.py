@@ -161,7 +161,9 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
         why += "; no other model was in force"
     for name, problem in (other_problems | problems).items():
         why += f"; {name}: not compared, {problem}"
-    log.info("model %s of kind %s: %s%s", model_id[:12], trained.kind, why, promotion.format_lines(comparisons))
+    line = "\n{metric} {new}, {rival} {other}: difference {difference}, interval {low} to {high}, {rows} rows"
+    lines = "".join(line.format(**row) for row in comparisons)
+    log.info("model %s of kind %s: %s%s", model_id[:12], trained.kind, why, lines)
     return {
         "is_promoted": is_promoted, "is_worse": is_worse, "is_forced": promote, "is_barred": trained.bar is not None,
         "reason": why, "replaced": choice.model_id if choice and not choice.is_shipped else None,

@@ -132,12 +132,6 @@ def _compare_pair(
     return dict(zip(SCHEMA, (rows.metric, name, *rounded, count), strict=True))
 
 
-def format_lines(comparisons: Sequence[Mapping[str, Any]]) -> str:
-    """Format comparisons for a log, a line each."""
-    line = "\n{metric} {new}, {rival} {other}: difference {difference}, interval {low} to {high}, {rows} rows"
-    return "".join(line.format(**row) for row in comparisons)
-
-
 def decide(
     comparisons: Sequence[Mapping[str, Any]], doubt: str | None, bar: str | None, *, is_forced: bool
 ) -> tuple[bool, bool, str]:

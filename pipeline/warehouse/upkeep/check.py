@@ -165,8 +165,7 @@ def describe(name: str, problems: Sequence[str]) -> str:
 
 
 def _join_first(texts: Sequence[str], separator: str) -> str:
-    more = f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return separator.join(texts[:_SHOWN]) + more
+    return separator.join(texts[:_SHOWN]) + (f" and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else "")
 
 
 def _check_rows(system: fs.FileSystem, file: DataFile) -> list[int]:

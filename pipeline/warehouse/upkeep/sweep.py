@@ -54,8 +54,7 @@ def find_superseded(handle: Table, keep: timedelta) -> list[int]:
 
 def sweep(name: str, grace: timedelta = GRACE) -> int:
     """Remove files below the table that no snapshot refers to and that are older than `grace`; return their count."""
-    orphans = find_orphans(name, grace)
-    return len(remove(open_store(catalog.load_table(name).location())[0], orphans))
+    return len(remove(open_store(catalog.load_table(name).location())[0], find_orphans(name, grace)))
 
 
 def find_orphans(name: str, grace: timedelta) -> list[fs.FileInfo]:
