@@ -24,10 +24,9 @@ def assign(
 ) -> pl.DataFrame:  # fmt: skip
     """Give each task to `per_task` different raters; return task_id, rater_id, sorted, with those of `assigned`.
 
-    The task counts of raters differ by at most one. So do the counts of tasks that two raters share, if two of up to
-    nine raters rate a task and all tasks are assigned at once; else they differ by little more. A rater who joins later
-    gets more until all have as many. The same tasks, raters and seed give the same rows, in any order of tasks.
-    BadInput: a rater is there twice, or there are too few.
+    Task counts of raters, and for pairs of up to nine raters the counts of shared tasks, differ by at most one, or
+    little more if not all tasks are assigned at once. The same tasks, raters and seed give the same rows. BadInput: a
+    rater is repeated, or there are too few.
     """
     if len(set(raters)) < len(raters):
         raise BadInput(f"raters: {max(raters, key=list(raters).count)!r} is repeated, expected once")

@@ -117,10 +117,9 @@ def list_rater_tasks(tasks: pl.DataFrame, rater_id: str, assigned: pl.DataFrame 
 
 
 def collect_grades(labels: pl.DataFrame, key: pl.DataFrame) -> grading.Grades:
-    """Collect the grades of each system's compressions (`GRADED`), each rater's latest answer.
+    """Collect the grades of each system's compressions (`GRADED`), each rater's latest answer, in order of rater.
 
-    See `grading.pick_latest` for which labels are dropped. Raters and their grades are in order of rater; without any
-    the mean is null. A compression that systems share has a row for each of them.
+    See `grading.pick_latest` for which labels are dropped. A compression that systems share has a row for each of them.
     """
     rows, dropped = grading.pick_latest(labels, key["task_id"], FORM)
     fields = pl.DataFrame({"field": FIELDS})

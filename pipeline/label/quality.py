@@ -62,10 +62,9 @@ def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
 def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFrame | None = None) -> grading.Grades:
     """Collect the grades of each item: of the two raters who were first to grade it, the answer that each gave last.
 
-    Who was first goes by labelled_at, nulls last, then by rater_id. Labels that do not count are dropped, for a reason
-    of `grading.pick_latest` or as `late` (other raters). Raters of `first` (task_id, rater_id) counted before, and were
-    first whatever the times now say: of a revised grade the earlier time is gone. A row of `GRADED` has mean and
-    standard deviation (null for a single grade), grades and raters in order of rater, and whether one is a 5.
+    First is by labelled_at, nulls last, then rater_id, but raters of `first` (task_id, rater_id) counted before. Labels
+    are dropped for a reason of `grading.pick_latest` or as `late`. Rows (`GRADED`) have mean, standard deviation (null
+    for one grade), grades and raters in order of rater, and whether one is a 5.
     """
     person = ["task_id", "rater_id"]
     rows, dropped = grading.pick_latest(labels, tasks["task_id"], FORM)

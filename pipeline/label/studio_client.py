@@ -102,9 +102,8 @@ def get_project(client: httpx.Client, title: str, config: str, stage: int = 1, r
 def push(client: httpx.Client, project_id: int, tasks: Iterable[Mapping[str, Any]]) -> int:
     """Import the tasks (see `label_studio.build_tasks`) that the project does not have yet; return their count.
 
-    A task is known by task_id and round in its data. An import goes on at the server when the process that asked for it
-    is killed, and may end after the next push has looked: of copies all but one are removed, unless a rater has begun
-    them.
+    A task is known by task_id and round. A killed import may end after the next push has looked: of copies that no
+    rater has begun all but one are removed.
     """
     existing_keys = _remove_copies(client, project_id)
     new_tasks = {key: task for task in tasks if (key := _make_key(task)) not in existing_keys}

@@ -38,9 +38,8 @@ def make_form(kind: str, size: int) -> Form:
 def build_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Form]:
     """Build tasks, for `task_files.build_rows`, the key that raters must not see, and the form of one of `KINDS`.
 
-    Items of choices have reference, options and answer (index of the right one), others group, level and text. The
-    key's grade is the level of the sentence under a letter, 1 for a meaning, or the number of the right option.
-    BadInput: items of several sizes.
+    Items of choices have reference, options and answer (an index), others group, level and text. The key's grade is a
+    level, 1 for a meaning, or the number of the right option. BadInput: items of several sizes.
     """
     if kind == CHOICE:
         rows = items.with_row_index("number", offset=1).select(

@@ -203,12 +203,9 @@ def disambiguate(
 ) -> list[Sense | None]:  # fmt: skip
     """Choose the sense of each target that has the highest score; of several the most frequent.
 
-    By signatures a score is the number of words that signature and context share. By glosses it is the sum of
-    `glosses.relate` over all senses of the nearest words of the context, in any part of speech.
-
-    A target is a lemma and WordNet's letter of its part of speech, as ("bank", "n"); its sense is None where WordNet
-    has no such lemma. The context is the tokens of the summary and the passage: forms or lemmas. By signatures their
-    order is nothing; by glosses a target is at its first place in the context, or before all words if it is not there.
+    A target is a lemma and WordNet's letter, as ("bank", "n"); its sense is None where WordNet lacks it. By signatures
+    a score counts the words shared with the context, forms or lemmas in any order. By glosses it sums `glosses.relate`
+    over all senses of the words nearest to the target's first place, or to the beginning.
     """
     check_measure(measure)
     candidates = {target: senses for target in targets if (senses := store.candidates[target])}  # each once

@@ -80,9 +80,8 @@ def _convert_sentence(sentence: Any, text: str) -> list[Token]:
 def load_perceptron(conllu: Path, cache: Path | None = None) -> Tagger:
     """Train nltk's averaged perceptron on the forms and parts of speech of a CoNLL-U file, or load it from the cache.
 
-    Training takes 2 ms per sentence; the same file gives the same weights. A lemma is the most frequent one of the form
-    and part of speech in the file; for other words it is WordNet's. The cache is a folder that holds the weights as
-    JSON, by the file's hash and nltk's version. A broken row or broken weights are BadInput.
+    Training takes 2 ms a sentence and gives the same weights again. A lemma is the file's most frequent one, else
+    WordNet's. The cache is a folder of weights as JSON. BadInput: a broken row or broken weights.
     """
     wordnet_version = wordnet.read_version()
     if not conllu.is_file():

@@ -62,12 +62,10 @@ def parse(text: str, lang: str) -> Parsed:
 
 
 def balance(groups: pl.DataFrame) -> Balance:
-    """Measure whether length, punctuation or words give the level away.
+    """Measure whether length, punctuation or words give the level away; a row is group, level (from 1), text.
 
-    Length is compared by the mean of the groups' Kendall tau (equation 11: a tie is neither way) and by the ratio of
-    the levels' means; each cue by the difference of the levels' shares. What chance would give a set of that size,
-    three standard errors, is added to each limit, so that a few groups are not refused for nothing. A row is a
-    sentence: group, level (from 1), text; ValueError without any.
+    Length is compared by the groups' mean Kendall tau (equation 11) and the ratio of the levels' means, each cue by the
+    difference of shares; limits grow by three standard errors in small sets. ValueError without rows.
     """
     if not len(groups):
         raise ValueError("expected at least one group")

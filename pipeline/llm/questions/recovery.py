@@ -38,9 +38,8 @@ def format_question(text: str, context: str | None) -> str:
 def parse(response: str, text: str, lang: str | None = None) -> Parsed:
     """Return plain words and meaning in an answer: a JSON object; reasoning, words or a code fence are passed over.
 
-    The language of the prompt, en or zh, is by default that of the comment `text`; such as "666" have none. Returns
-    both steps; or a reason: malformed, empty, refusal, echo (the meaning is the comment), other_language, too_long
-    (either is, by the limit of `explicit.parse`).
+    The language, en or zh, is by default that of `text`. Reasons are malformed, empty, refusal, echo, other_language,
+    too_long (by `explicit.parse`).
     """
     reply = answer.strip_thinking(response)
     entry = next((entry for entry in answer.list_objects(reply) if "meaning" in entry), None)

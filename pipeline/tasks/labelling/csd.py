@@ -199,9 +199,8 @@ def add_labels(
 ) -> pl.DataFrame:
     """Add labels to a project; return those that were not added or were replaced (reason, row_key).
 
-    Of two labels by one rater for one field the later counts, and without times the new one. After an adjudicator has
-    answered a task, its three labels are final: later labels of that round would change the basis of the decision.
-    `dropped` has both, with the rows that the tool skipped (`skipped`: reason, row_key).
+    Of two labels by one rater for a field the later counts, without times the new one. After an adjudicator's answer
+    the three labels of a task are final. `dropped` has both, with the rows that the tool skipped (`skipped`).
     """
     changes: dict[str, Any] = {}
 

@@ -147,9 +147,8 @@ def write_files(release: str) -> None:
 def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
     """Withdraw comments from labelling and from every release, by the random ids they were published under (CSD-08).
 
-    Their rows are erased from the tables, also from the data files, and the files of releases are written again. The
-    hash of the task stays in `dropped`, so that `select` does not select it again. Sheets and the labelling tool keep
-    their copies until a user deletes them. Returns a row a project: project, row_count, releases.
+    Rows and data files are erased, files of releases written again; `dropped` keeps the task's hash, so that it does
+    not come back. Sheets and tools keep their copies. Returns project, row_count, releases.
     """
     tasks = warehouse.scan("label_tasks", pl.col("row_id").is_in(list(row_ids))).collect()
     if unknown := sorted(set(row_ids) - set(tasks["row_id"])):
