@@ -30,7 +30,6 @@ _PAGE_KEYS = {"url", "body"}
 _PAGE_COLUMNS = {*_PAGE_KEYS, "source", "fetched_at"}
 _NOT_COLUMNS = {"comments", "article_text", "article_title"}  # with one of them a row is more than a comment
 _SPARSE = (".jsonl", ".ndjson", ".json")  # where a row may leave a field out
-_SPREADSHEETS = (".csv", ".tsv", ".xlsx")
 _Skipped = list[tuple[str, str]]  # reason, row key
 
 
@@ -150,7 +149,7 @@ class _File:
         names = set(chunk.columns) or set().union(*chunk.rows)
         export, mapping = self._choose_mapping(chunk.table, names)
         batch = self._start_batch(export, bad_rows)
-        is_spreadsheet = self.file.path.suffix.lower() in _SPREADSHEETS
+        is_spreadsheet = self.file.path.suffix.lower() in (".csv", ".tsv", ".xlsx")
         id_columns = {name: column for name, column in mapping.items() if name in IDS} if is_spreadsheet else {}
         for name, column in id_columns.items():
             for number, row in zip(chunk.numbers, chunk.rows, strict=True):

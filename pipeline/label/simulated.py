@@ -34,7 +34,6 @@ _SHARES = {  # of each field's values in their order; tags are yes, unsure, no, 
     "semantics": (0.06, 0.14, 0.22, 0.28, 0.21, 0.09),  # 2.71 of 5; they have 2.67
 }
 _RHETORIC = ("反问", "对比", "rhetorical question", "pun")
-_MEANINGS = ("simulated: it means more", "simulated: it means something else")
 _SEED = "0"
 _LONG = dict.fromkeys(("task_id", "field", "value", "rater_id"), pl.String)
 _Draws = npt.NDArray[np.float64]
@@ -224,7 +223,7 @@ def _draw_notes(tasks: pl.DataFrame, values: pl.DataFrame, draws: _Draws) -> pl.
         "task_id",
         span=pl.format("{}-{}", start, end),
         plain=pl.lit("simulated: said in plain words"),
-        meaning=_pick_text(_MEANINGS),
+        meaning=_pick_text(("simulated: it means more", "simulated: it means something else")),
     )
     return pl.concat([_unpivot(notes), _unpivot(figures.select("task_id", rhetoric=_pick_text(_RHETORIC)))])
 

@@ -18,7 +18,6 @@ from pipeline.label import schema
 from pipeline.label.schema import CSD, VERDICTS, Form
 
 NOT_ASKED = "—"  # in a sheet's cell: this field of the task waits for no answer. It is read as an empty cell is.
-_DIFFERENT = 3
 _CELL = 32_767  # characters; a spreadsheet drops the rest
 
 
@@ -142,7 +141,7 @@ def format_labels(row: Mapping[str, Any], lang: str, form: Form = CSD) -> str:
             lines += [f"{name} {rater}: {value}" for rater, value in values_by_rater]
         else:
             values = [f"{rater} {schema.get_value_name(name, value, lang, form)}" for rater, value in values_by_rater]
-            is_open = len({value for _, value in values_by_rater}) == _DIFFERENT  # none can be chosen (CSD-15)
+            is_open = len({value for _, value in values_by_rater}) == 3  # none can be chosen (CSD-15)
             verdicts = f" → {' / '.join(VERDICTS)}" if is_open else ""
             lines.append(f"{name}: {' · '.join(values) or '—'}{verdicts}")
     return "\n".join(lines)

@@ -29,7 +29,6 @@ LEASE = 30 * 86_400.0  # seconds; a provider keeps results about as long
 LARGEST = (50_000, 190_000_000)  # requests and bytes of one file, under OpenAI's limits
 _URL = "/v1/chat/completions"
 _STALE = 3_600.0  # seconds after which another machine's unfinished submission is adopted
-_RUNNING = {"validating", "in_progress", "finalizing", "cancelling"}
 
 
 class Batch(NamedTuple):
@@ -194,7 +193,7 @@ class Provider:
 
     def _collect(self, row: Any) -> Batch:
         state = self.client.batches.retrieve(row.provider_id)
-        if state.status in _RUNNING:
+        if state.status in {"validating", "in_progress", "finalizing", "cancelling"}:
             return Batch(row.id, state.status, row.requests, 0, 0)
         open_count = 0
         for file_id in filter(None, (state.output_file_id, state.error_file_id)):

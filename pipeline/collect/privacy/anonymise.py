@@ -113,10 +113,8 @@ _RULES = {
         ("tencent_news", "", "userid", f"{_TENCENT} head_url mb_nick_name mb_head_url uin coral_uid"),
     )
 }
-_PERSON_IDS = ("id", "userId", "mid")
 _ID = re.compile(r"(?i)id$|id_?str$|^(?:parent|root|previous|last|first|cursor|next_offset)$")
 _ADDRESS = re.compile(r"(?i)url|uri|^(?:next|scheme)$")
-_TIME = "created_at"
 _ANCHOR = re.compile(r"<a\b[^<>]*>")
 
 
@@ -148,11 +146,11 @@ def _redact_text(name: str, value: str, source: str, key: bytes | None) -> str:
         return scrub_id(value, source, key)
     if _ADDRESS.search(name):
         return scrub_address(value, source, key)
-    return value if name == _TIME else scrub(_ANCHOR.sub("<a>", value), markup=True)
+    return value if name == "created_at" else scrub(_ANCHOR.sub("<a>", value), markup=True)
 
 
 def _hash_person(value: dict[str, Any], source: str, key: bytes | None) -> dict[str, Any]:
     member = value.get("member")
     inner = member if isinstance(member, dict) else value
-    name = next((name for name in _PERSON_IDS if inner.get(name)), None)
+    name = next((name for name in ("id", "userId", "mid") if inner.get(name)), None)
     return {name: hash_user(source, str(inner[name]), key)} if name else {}

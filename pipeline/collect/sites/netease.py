@@ -14,7 +14,6 @@ from pipeline.errors import SchemaDrift
 ADAPTER = "netease/1"
 START = "https://music.163.com/api/v1/resource/comments/R_SO_4_{thread}?limit=20&offset=0"
 ARTICLE = "https://music.163.com/api/song/detail?ids=[{thread}]"
-_SONG = re.compile(r"R_SO_4_(\d+)")
 _LAST_OFFSET = 5000  # beyond it the site pages by time
 _REFUSALS = {-460: "too many requests", -462: "a log-in or a check is wanted", 301: "log-in wanted", 405: "too often"}
 
@@ -32,7 +31,7 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
             text = str(item.get("description") or f"{name} — {artists}")
             page.articles.append(Article(thread_id, name, text, "music"))
         return page
-    if not (song := _SONG.search(url)):
+    if not (song := re.search(r"R_SO_4_(\d+)", url)):
         raise SchemaDrift(f"netease: the address {urlsplit(url).path} names no song (R_SO_4_…)")
     page = Page()
     for key, hot in (("topComments", True), ("hotComments", True), ("comments", False)):

@@ -17,7 +17,6 @@ ADAPTER = "weibo/2"
 START = "https://m.weibo.cn/comments/hotflow?id={thread}&mid={thread}&max_id_type=0"
 ARTICLE = "https://m.weibo.cn/statuses/show?id={thread}"
 _REPLY_PREFIX = re.compile(r"^回复\s*(?:@[^\s:：]{1,40}|\[MENTION\])\s*[:：]\s*")
-_AGO = re.compile(r"^([0-9]{1,6})\s*(秒|分钟|小时)前$")
 
 
 def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) -> Page:
@@ -75,7 +74,7 @@ def _time(value: object, fetched_at: datetime | None) -> datetime | None:
     text = str(value or "")
     with suppress(ValueError):
         return datetime.strptime(text, "%a %b %d %H:%M:%S %z %Y").astimezone(UTC)
-    ago = _AGO.match("0秒前" if text == "刚刚" else text)
+    ago = re.match(r"^([0-9]{1,6})\s*(秒|分钟|小时)前$", "0秒前" if text == "刚刚" else text)
     if fetched_at is None or ago is None:
         return None
     unit = {"秒": "seconds", "分钟": "minutes", "小时": "hours"}[ago[2]]

@@ -10,8 +10,7 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 
 COMMENT = ("source", "thread_id", "comment_id")
-_RATING = (*COMMENT, "rater", "value")
-_COLUMNS = pl.Schema({name: pl.Float64 if name == "value" else pl.String for name in _RATING})
+_COLUMNS = pl.Schema({name: pl.Float64 if name == "value" else pl.String for name in (*COMMENT, "rater", "value")})
 
 
 def load_side(name: str) -> pl.DataFrame:

@@ -21,7 +21,6 @@ from pipeline.tasks.record.retry import retry
 _ID_FIELDS = ("id", "idstr", "id_str", "commentId", "beRepliedCommentId", "rpid", "rpid_str", "commentid")
 _TENCENT_ID_FIELDS = (*_ID_FIELDS, "reply_id")  # on other sites this is the comment that a comment answers
 _AUTHOR_FIELDS = ("user", "member", "author", "owner", "mid", "userid")
-_PERSON_ID_FIELDS = ("id", "userId", "mid")
 _TEXT_FIELDS = ("text", "content", "message", "reply_content", "reply_original_text", "raw_text", "longTextContent")
 Update = Callable[[pl.LazyFrame], pl.LazyFrame]
 _PARSE_ERRORS = (UndertoneError, KeyError, TypeError, AttributeError)
@@ -73,7 +72,7 @@ def _is_user(value: Any, users: set[str]) -> bool:
 
 
 def _has_user_id(node: dict[str, Any], users: set[str]) -> bool:
-    return any(str(node.get(name)) in users for name in _PERSON_ID_FIELDS)
+    return any(str(node.get(name)) in users for name in ("id", "userId", "mid"))
 
 
 def _list_texts(node: Any) -> Iterator[str]:

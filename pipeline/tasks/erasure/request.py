@@ -19,7 +19,6 @@ from pipeline.tasks.record import replace
 
 _KINDS = ("user_id", "comment_id", "thread_id")
 COLUMNS = ("source", *_KINDS)
-_PSEUDONYM = re.compile("[0-9a-f]{32}")
 _COMMENT_DAY = ("source", "day", "thread_id", "comment_id")
 _ARTICLE_TEXTS = ("title", "text", "summary")
 
@@ -79,7 +78,7 @@ def check_request(request: Request, key: bytes | None) -> CheckedRequest:
     users, raw_ids, twins = set(), set(), set()
     for row in (row for row in rows if row.kind == "user_id"):
         pseudonym = anonymise.hash_user(row.source, row.value, key) if row.source else None
-        if _PSEUDONYM.fullmatch(row.value):
+        if re.fullmatch("[0-9a-f]{32}", row.value):
             users.add(row.value)
             twins |= {pseudonym} if pseudonym else set()  # Zhihu's own ids look like pseudonyms
         elif not row.source:

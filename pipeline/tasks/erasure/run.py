@@ -37,7 +37,6 @@ PASSES = 3  # over everything: a write in flight may restore something
 GRACE = timedelta(hours=24)  # until then, an unreferenced file of a table may be a write in flight
 _ID = re.compile("[0-9a-f]{32}")
 _COUNTS = ("row_count", "file_count")
-_RELEASE_FILES = (".md", ".jsonl", ".csv", ".parquet")
 _PAGE = re.compile(r".*/(\d{4}-\d\d-\d\d)\.html")  # the report of a day
 
 
@@ -218,7 +217,7 @@ def _erase_releases(erasure: _Erasure) -> Count:
     names = sorted({Path(place.path).relative_to(root).parts[0] for place in _search(erasure, {"releases"})})
     for name in names:
         for path in list((root / name).iterdir()):
-            if path.name.startswith(".") or path.suffix not in _RELEASE_FILES:
+            if path.name.startswith(".") or path.suffix not in (".md", ".jsonl", ".csv", ".parquet"):
                 path.unlink(missing_ok=True)  # of a run that was killed
         release.write_files(name)
     return 0, len(names)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import httpx
 
 _ASSIGNED = "assigned.csv"
-_RATER = re.compile(r"[\w-]{1,40}")
 Tool = Literal["files", "label_studio", "simulated"]
 
 
@@ -154,7 +153,7 @@ def export(
 
 def check_raters(raters: Sequence[str]) -> None:
     """Refuse a rater's name that cannot be the name of a file."""
-    if wrong := [name for name in raters if not _RATER.fullmatch(name)]:
+    if wrong := [name for name in raters if not re.fullmatch(r"[\w-]{1,40}", name)]:
         raise BadInput(f"a rater's name should be letters, digits, _ and -, not {wrong[0]!r}: it names a file")
 
 

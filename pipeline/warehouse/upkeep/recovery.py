@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 COPIES = 8
 _ROWS = f"select table_name, metadata_location from iceberg_tables where table_namespace = '{catalog.NAMESPACE}'"  # noqa: S608
-_CHANGING = ("registered", "replaced")
 
 
 class Other(NamedTuple):
@@ -130,7 +129,7 @@ def recover(*, dry_run: bool = False, force: bool = False, take: Collection[str]
         folder = _read_folder(name, registered.get(name))
         plan, state = _plan(folder, copied.get(name, set()), force, take)
         plans.append(plan)
-        if state and plan.action in _CHANGING:
+        if state and plan.action in ("registered", "replaced"):
             changes[name] = (folder.registered, folder.scheme + state.path)
     if absent := sorted(set(take) - {plan.state for plan in plans}):
         problem = f"no table has the metadata file {absent[0]}, or another file of its table was named too"
