@@ -84,8 +84,8 @@ def _scale(path: Path, name: str, rows: pl.DataFrame, bounds: tuple[float, float
     if rated["rating"].n_unique() < 2:
         raise BadInput(f"{path}: expected ratings in {name!r} of which two differ; found {rated.height} rated words")
     distinct = rated.unique("word", keep="first", maintain_order=True)
-    reason = pl.when(pl.col("word") == "").then(pl.lit("no_word")).when(pl.col("rating").is_null())
-    reason = reason.then(pl.lit("no_rating")).otherwise(pl.lit("duplicate"))
+    without_word = pl.when(pl.col("word") == "").then(pl.lit("no_word"))
+    reason = without_word.when(pl.col("rating").is_null()).then(pl.lit("no_rating")).otherwise(pl.lit("duplicate"))
     dropped = rows.join(distinct, on="line", how="anti").select("line", "word", reason=reason)
     ratings = distinct["rating"].to_numpy()
     low, high = float(ratings.min()), float(ratings.max())

@@ -64,6 +64,7 @@ def _cells(source: Source, workbook: Workbook, part: str, place: str) -> Iterato
                 raise BadInput(f"{place}: a cell stands outside of any row, below row {row}")
             kind = attributes.get("t", "n")
             value = "".join(texts.get("v" if "v" in texts or kind != "inlineStr" else "t", ()))
+            cell: str | None
             if "f" in texts and ("v" not in texts or (not value.strip() and kind != "str")):
                 cell = CellError("a formula without a value; open the file in a spreadsheet and save it")
             else:
