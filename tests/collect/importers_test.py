@@ -224,8 +224,9 @@ def test_raw_pages(tmp_path: Path) -> None:
     hashed = anonymise.hash_user("netease", "9", KEY)
     assert (netease.source, netease.adapter, netease.hashed) == ("netease", "netease/1", True)
     assert [(c.user, c.text) for c in netease.page.comments] == [(hashed, "[MENTION] 好")]
-    assert netease.raw[0].body["comments"][0] == {"commentId": 5, "content": "[MENTION] 好", "user": {"userId": hashed}}
-    assert netease.raw[0].fetched_at == datetime(2026, 11, 19, 2, tzinfo=UTC)
+    ((_, fetched_at, redacted_body),) = netease.raw
+    assert redacted_body["comments"][0] == {"commentId": 5, "content": "[MENTION] 好", "user": {"userId": hashed}}
+    assert fetched_at == datetime(2026, 11, 19, 2, tzinfo=UTC)
     assert (weibo.page.skipped, weibo.raw) == ([("refused_page", "https://m.weibo.cn/x")], [])
     assert [b.source for b in read(path, "weibo", {}, KEY)] == ["weibo"]
     (keyless,) = read(path, "netease", {}, None)
