@@ -64,8 +64,9 @@ def connect(
 ) -> "duckdb.DuckDBPyConnection":
     """Connect to every table by name, as of now, and every view. Use it alone: cursors do not see them.
 
-    It reads these alone, and no setting can be changed; `unsafe` allows all that DuckDB can do, for one's own machine.
-    Only what the query to come (`sql`) names is loaded. What does not fit into `memory` goes into the folder `spill`.
+    It reads these alone: no file, network, extension or Python variable, no writing, and no setting can be changed;
+    `unsafe` allows all that DuckDB can do, for one's own machine. Only what the query to come (`sql`) names is loaded.
+    What does not fit into `memory` goes into the folder `spill`.
     """
     import duckdb
 
