@@ -321,14 +321,7 @@ def main(arguments: list[str]) -> int:
         "grid": lambda: bench_grid(13_000),
         "warehouse": lambda: bench_warehouse(2_000_000),
     }
-    for name in (
-        "agreement",
-        "senses",
-        "cloze",
-        "overlap",
-        "ndd",
-        "browse",
-    ):  # in processes of their own, for their memory
+    for name in ("senses", "cloze", "overlap", "ndd", "browse"):  # in processes of their own, for their memory
         words = [sys.executable, Path(__file__).with_name(f"{name}_bench.py")]
         benches[name] = partial(subprocess.run, words, check=True)
     benches["memory"] = bench_memory

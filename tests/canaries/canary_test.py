@@ -104,6 +104,7 @@ def is_in_error(caught: pytest.ExceptionInfo[BaseException]) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_no_secret_of_a_dag_is_left_anywhere(
     run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch, read_output: Callable[[], dict[str, str]]
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.collect.clean import MAX_CHARACTERS, clean, hash_text, normalise
+from pipeline.collect.clean import MAX_CHARACTERS, clean, normalise
 from pipeline.collect.sites.record import COMMENT_SCHEMA, Comment, build_frame
 
 FAMILY = "👨‍👩‍👧"
@@ -73,10 +73,3 @@ def test_columns_added() -> None:
     assert kept["text_hash"][0] == hashlib.blake2b("今天真1冷".encode(), digest_size=16).hexdigest()
     assert kept["context"].to_list() == ["打[PHONE]"] * 2
     assert counts == {"PHONE": 2}
-
-
-def test_an_empty_frame() -> None:
-    """No comments in, none out."""
-    kept, dropped = clean(frame())
-    assert (kept.height, dropped.height) == (0, 0)
-    assert hash_text(pl.Series("text", [], dtype=pl.String)).dtype == pl.String

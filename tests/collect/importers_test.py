@@ -19,7 +19,6 @@ from pipeline.collect.importers import Batch, read
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import Article, Comment
 from pipeline.errors import BadInput, SchemaDrift
-from pipeline.sample import list_pages
 from tests.support.rows.row_files import write_rows
 
 KEY = b"k" * 32
@@ -231,15 +230,6 @@ def test_raw_pages(tmp_path: Path) -> None:
     assert [b.source for b in read(path, "weibo", {}, KEY)] == ["weibo"]
     (keyless,) = read(path, "netease", {}, None)
     assert keyless.page.comments[0].user is None
-
-
-def test_the_sample_in_small_batches() -> None:
-    """Batches of three pages hold what one batch of all pages holds."""
-    (path,) = list_pages("weibo")
-    (whole,) = read(path, None, {}, KEY)
-    small = list(read(path, None, {}, KEY, size=3))
-    assert len(small) == 6
-    assert [c for batch in small for c in batch.page.comments] == whole.page.comments
 
 
 @pytest.mark.parametrize(

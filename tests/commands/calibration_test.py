@@ -6,9 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline import warehouse
 from tests.commands.conftest import Run
-from tests.support.rows.filled import DAY, filled
 
 RNG = np.random.default_rng(6)
 TRUTH = RNG.integers(0, 5, 80)
@@ -52,16 +50,3 @@ def test_a_constant_judge_is_a_failed_check(run: Run, table: Path) -> None:
 def test_a_file_or_two_measures(run: Run, words: list[str]) -> None:
     """Two measures of the tables, or two columns of a file."""
     run("calibrate", *words).check(2, "name ")
-
-
-def test_sides_of_the_tables(run: Run, tables: Path) -> None:
-    """The figures are in `studies`, of the comments of a day."""
-    keys = [{"comment_id": f"c{n}", "thread_id": f"t{n}"} for n in range(60)]
-    scores = [{**key, "value": float(TRUTH[n]) / 4 + n / 1000} for n, key in enumerate(keys)]
-    judge = {"metric": "implicitness_judged", "model_id": "gpt:scale"}
-    scores += [{**key, **judge, "value": float(TRUTH[n])} for n, key in enumerate(keys[:40])]
-    comments = [{**key, "text": WORDS[n % 5] * (n % 7 + 1)} for n, key in enumerate(keys)]
-    for name, rows in (("comments", comments), ("scores", scores)):
-        warehouse.overwrite(name, warehouse.make_slice(day=DAY.isoformat()), filled(name, *rows), "test")
-    assert run("calibrate", "scorer", "judge", "--day", DAY).code == 0
-    assert warehouse.scan("studies", pl.col("study") == "calibration").collect().height > 20

@@ -83,6 +83,7 @@ def test_a_command_imports_what_it_needs(
     assert not {*modules.split()} & absent
 
 
+@pytest.mark.nightly
 def test_sample_to_report_without_airflow(run: Run, home: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     """Collect, tokenize, train, score, check, report and query work one after another with no Airflow running."""
     run("collect", "--path", "sample", "--day", DAY).check()

@@ -19,6 +19,7 @@ def set_numbers(**numbers: object) -> list[str]:
     return [word for name, value in numbers.items() for word in ("--set", f"{name}={value}")]
 
 
+@pytest.mark.nightly
 def test_from_articles_to_correlations(run: Run, tables: Path) -> None:
     """Import, tokenize, build, train, generate, have graded, measure, correlate, and a page: one command each."""
     assert run(*IMPORT).code == 0

@@ -63,11 +63,11 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
 PAGES_NOT_RUN = {  # why, and the tests that run their commands
     "README.zh.md": ("the commands of README.md", "tests/docs_test.py"),
     "gpu-worker.md": ("a GPU and Airflow", "tests/tasks/record/devices_test.py"),
+    "numbers.md": ("a dozen seconds each", "tests/commands/studies_test.py"),
     "judge-and-distil.md": ("a minute; the answers of a judge", "tests/commands/judge_test.py"),
 }
 ALONE = [  # as they stand; with more words they are run
     ["forget", "--user-id", "4711", "--source", "weibo"],  # asks before it erases
-    ["validate"],  # takes a dozen seconds; tests/tasks/studies/validation_test.py
     ["groups", "agree"],  # people have to rank groups first
     ["commenting", "correlate"],  # people have to grade generated comments first
 ]
@@ -97,8 +97,6 @@ def write_files(folder: Path) -> None:
         "grades.csv": ["thread_id,comment_id,grade", "archive.jsonl-1,archive.jsonl-1.1,4"],
         "xsum.jsonl": [json.dumps(BRIDGE)], "Task_1_dev.jsonl": [json.dumps(ITEM)],
         "pairs.csv": ["implicit,explicit", *(f"It is {n} o'clock.,Go home {n} times." for n in range(40))],
-        "mine.csv": ["implicit,explicit", *(f"It is {n} o'clock.,Go home {n} times." for n in range(40))],
-        "irony.csv": ["tweet,is_ironic", *(f"It rains on day {n}.,{n % 2}" for n in range(40))],
         "g.jsonl": [json.dumps(GROUP)],
         "ratings.jsonl": [json.dumps({"rater": who, "group": "noise", "ranks": [1, 2, 3]}) for who in ("anna", "ben")],
         "ratings.csv": ["item,rater_id,field,value",
@@ -115,7 +113,6 @@ def write_files(folder: Path) -> None:
 IMPORT = ("import", "comments.csv", "--day", DAY, "--source", "forum", "--map", "text=body,thread_id=topic,user=user")
 FIRST = {  # what earlier pages have done already
     "implicitness.md": [("pairs", "replay"), ("pairs", "import", "mine", "own.csv", "--own")],
-    "numbers.md": [("pairs", "replay")],
     "distance.md": [IMPORT],
     "watch-runs.md": [IMPORT, ("tokenize", "--day", DAY)],
     "operations.md": [IMPORT, ("tokenize", "--day", DAY)],

@@ -96,6 +96,7 @@ def test_first_score_outside_the_repository(python: Path, tmp_path: Path) -> Non
     assert "40 of 40 scores" in done.stderr + done.stdout
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
 def test_each_extra_resolves(clean: Path, extra: str) -> None:
     """Each extra can be installed with the versions of constraints.txt."""

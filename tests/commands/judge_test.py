@@ -55,6 +55,7 @@ def test_a_service_judges_a_file(run: Run, lines: Path, tmp_path: Path, monkeypa
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_kill_pays_nothing_twice(lines: Path, tmp_path: Path, home: Path) -> None:
     """Killed amid its rounds, the command goes on where it was: at most what was in flight is sent again."""
     words = ["judge", str(lines), "--llm", "m", "--mode", "pairwise", "--concurrency", "4", "-o"]

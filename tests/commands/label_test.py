@@ -108,18 +108,6 @@ def test_simulated_raters(run: Run, comments: None) -> None:
     assert run_json(run, "status") == rows
 
 
-def test_agreement_of_a_file(run: Run, home: Path, tmp_path: Path) -> None:
-    """Agreement of a file needs no project; by JSON it has the intervals, as a table it has not."""
-    path, values = tmp_path / "labels.csv", dict.fromkeys(schema.FIELDS, "1") | {"emotion": "None"}
-    lines = [f"t{t},r{r},{f},{value}" for t in range(3) for r in range(3) for f, value in values.items()]
-    path.write_text("\n".join(["task_id,rater_id,field,value", *lines]), encoding="utf-8")
-    rows = run_json(run, "agreement", path)
-    assert [row["field"] for row in rows] == list(schema.FIELDS)
-    assert {(row["n"], row["tae"], row["tae_low"]) for row in rows} == {(3, 1.0, 1.0)}
-    assert "tae_low" not in run("label", "agreement", path).out
-    assert not home.exists()
-
-
 @pytest.mark.parametrize(
     ("labels", "answer", "tae"),  # CSD-19 and CSD-20 of spec: records (1, 1, 1 | -1), (1, 0, -1 | 1) and (1, 1, -1 | 1)
     [("1 1 1", "-1", 0.1015), ("1 0 -1", "1", 0.1483), ("1 1 -1", "1", 0.3461), ("1 1 1", "again", 1.0)],

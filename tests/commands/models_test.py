@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.tasks.impscore import in_force
 from pipeline.training import registry
-from tests.commands.conftest import Run, write_file
+from tests.commands.conftest import Run
 
 PAPER = ("--profile", "paper", "--epochs", 2)
 
@@ -61,38 +61,6 @@ def test_numbers_that_are_refused(
     assert not (tmp_path / "m").exists()
     assert not home.exists()
     run("train", "impscore", "--pairs", pairs_file).check(2, "give the folder of the model: --out DIR")
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("implicit,explicit\nBrr.,I am cold.\nOh.,\n", "row 3: field 'explicit' is empty"),
-        ("implicit\nBrr.\n", "row 2: field 'explicit' is absent"),
-        ("implicit,explicit,split\nBrr.,I am cold.,dev\n", "row 2: field 'split' should be one of train, validation"),
-        ("implicit,explicit\nBrr.,Brr.\n", "row 2: field 'explicit' should differ from 'implicit'"),
-    ],
-)  # fmt: skip
-def test_bad_pairs_are_named(run: Run, home: Path, tiny_encoder: Path, tmp_path: Path, content: str, said: str) -> None:
-    """A bad row exits with 2 and names file, row and field; neither a model nor anything else is written."""
-    path = write_file(tmp_path / "mine.csv", content)
-    for words in (("train", "impscore", "--out", tmp_path / "m", *PAPER), ("evaluate", "impscore")):
-        done = run(*words, "--pairs", path).check(2, f"mine.csv, {said}")
-        assert done.out == ""
-    assert not (tmp_path / "m").exists()
-    assert not home.exists()
-
-
-def test_a_folder_that_is_no_model_is_not_overwritten(
-    run: Run, tiny_encoder: Path, pairs_file: Path, tmp_path: Path
-) -> None:
-    """--out on a folder with other things in it exits with 2 and leaves them."""
-    thesis = tmp_path / "notes" / "thesis.txt"
-    thesis.parent.mkdir()
-    thesis.write_text("ten years of work")
-    run("train", "impscore", "--pairs", pairs_file, "--out", thesis.parent, *PAPER).check(
-        2, "exists and is not a model of Undertone; choose another folder"
-    )
-    assert [path.name for path in thesis.parent.iterdir()] == ["thesis.txt"]
 
 
 @pytest.mark.parametrize(

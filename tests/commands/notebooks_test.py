@@ -21,6 +21,7 @@ def read_outputs(notebook: Any) -> tuple[list[str], list[float]]:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda path: path.stem)
 def test_notebooks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each notebook runs on the sample alone and prints the stored texts, and numbers near the stored ones."""

@@ -86,10 +86,3 @@ def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], said: s
     """Bad input exits with 2 and an empty table with 4; the message says what is wrong, and nothing is written."""
     run("pairs", *words).check(4 if len(words) == 1 else 2, said)
     assert all(warehouse.get_snapshot_id(name) is None for name in ("sentences", "completions", "pairs", "runs"))
-
-
-def test_a_bad_row_of_sentences(run: Run, tables: Path, tmp_path: Path) -> None:
-    """A bad row is named by file and row, and nothing is written."""
-    path = write_file(tmp_path / "mine.csv", "text,label\nBrr.,implicit\nOh.,sarcastic\n")
-    run("pairs", "import", "mine", path, "--own").check(2, "mine.csv", "label")
-    assert warehouse.get_snapshot_id("sentences") is None

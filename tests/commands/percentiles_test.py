@@ -43,6 +43,7 @@ def list_bare(html: str) -> list[str]:
     return bare
 
 
+@pytest.mark.nightly
 def test_no_score_is_shown_without_its_percentile(
     home_of_all: Path,
     run: Run,

@@ -11,7 +11,6 @@ from pipeline import sample, warehouse
 from pipeline.tasks.impscore import pairs, train
 from pipeline.tasks.studies import validation
 from tests.commands.conftest import Run
-from tests.support.rows.filled import filled
 from tests.support.servers.llm_server import Server
 
 DAY = sample.DAY
@@ -91,19 +90,6 @@ def test_data_sets(run: Run, source: str, model_dir: Path) -> None:
     }  # fmt: skip
     second = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", source, "--seed", 1, "--json")
     assert second.rows == [*rows, notes]
-
-
-def test_what_data_sets_leave_out(run: Run, tables: Path, model_dir: Path) -> None:
-    """Repeated texts, and of the paper's data sets those that are not problematic, are counted."""
-    texts = [*SENTENCES, SENTENCES[0], ("so it is", "implicit")]
-    for source in ("mine", "sbic"):
-        rows = [{"source": source, "item_id": str(n), "text": row[0], "label": row[1]} for n, row in enumerate(texts)]
-        warehouse.overwrite("sentences", warehouse.make_slice(source=source), filled("sentences", *rows))
-    run("study", "data-sets", "--day", DAY, "--model", model_dir).check(
-        0,
-        "study: left out 2 as repeated_text: the data set has the text several times",
-        "study: left out 1 as not_problematic",
-    )
 
 
 @pytest.mark.parametrize("name", ["small-model", "moderation:mod-1"])
@@ -195,16 +181,3 @@ def test_studies_of_nothing(run: Run, words: str, code: int, message: str) -> No
     """Without pairs, sentences, a service or studies the message names what to do; nothing is published."""
     assert run("study", *words.split(), "--day", DAY).check(code, message).out == ""
     assert warehouse.scan("studies").collect().height == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [(("intents.txt", "--lang", "ja"), "--lang should be en or zh, not 'ja'"), (("nowhere.txt",), "nowhere.txt")],
-)
-def test_groups_that_cannot_be_asked_for(
-    run: Run, home: Path, tmp_path: Path, words: tuple[str, ...], message: str
-) -> None:
-    """Another language than English and Chinese and a missing file exit with 2 before anything is set up."""
-    (tmp_path / "intents.txt").write_text("go home\n", encoding="utf-8")
-    run("groups", "ask", tmp_path / words[0], "-o", tmp_path / "o.jsonl", "--llm", "m", *words[1:]).check(2, message)
-    assert not home.exists()

@@ -85,12 +85,6 @@ def test_a_fitted_model_recovers(run: Run, notes: Path, tmp_path: Path) -> None:
     assert [row["by"] for row in output["rows"]] == ["answers", "text", "context", "other_meaning"]
 
 
-def test_baselines_alone(run: Run, notes: Path) -> None:
-    """With nobody to ask the baselines are told, and nothing is set up."""
-    output = run("evaluate", "recovery", "--references", notes, "--json").json
-    assert [row["by"] for row in output["rows"]] == ["text", "context", "other_meaning"]
-
-
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

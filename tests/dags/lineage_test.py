@@ -55,6 +55,7 @@ def of_task(events: list[dict[str, Any]], task: str, kind: str) -> dict[str, Any
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_events_of_tasks_and_runs(events: list[dict[str, Any]]) -> None:
     """Each task starts and completes or fails, and so do the runs.
 

@@ -127,31 +127,3 @@ def test_a_pod_for_a_gpu(policy: ModuleType) -> None:
     assert container["volumeMounts"] == [{"name": "shared-memory", "mountPath": "/dev/shm"}]  # noqa: S108
     assert SERVICES["worker-gpu"]["shm_size"] == "8g"
     assert spec["terminationGracePeriodSeconds"] == 3600
-
-
-def test_the_override_keeps_what_the_template_has(policy: ModuleType) -> None:
-    """Merged by Airflow into a pod of the template, secrets, volumes and environment of the template stay."""
-    pytest.importorskip("airflow.providers.cncf.kubernetes.pod_generator", reason=NEEDS_CLIENT)
-    from airflow.providers.cncf.kubernetes.pod_generator import PodGenerator
-    from kubernetes.client import ApiClient
-    from kubernetes.client import models as k8s
-
-    workers = VALUES["workers"]
-    container = {
-        "name": "base", "image": "undertone:1.2.3-cpu", "env": VALUES["env"], "resources": workers["resources"],
-        "volumeMounts": workers["extraVolumeMounts"],
-    }  # fmt: skip
-    spec = {"containers": [container], "volumes": workers["extraVolumes"]}
-    template = PodGenerator.deserialize_model_dict({"spec": spec})
-    assert isinstance(template, k8s.V1Pod)
-    merged = ApiClient().sanitize_for_serialization(PodGenerator.reconcile_pods(template, policy.pod()))["spec"]
-    assert {volume["name"] for volume in merged["volumes"]} == {"secrets", "files", "shared-memory"}
-    (container,) = merged["containers"]
-    assert container["env"] == VALUES["env"]
-    assert (
-        container["image"]
-        == f"registry.example.org/undertone:{VALUES['images']['airflow']['tag'].replace('cpu', 'gpu')}"
-    )
-    paths = {"/run/secrets", "/home/airflow/.aws/credentials", "/var/lib/undertone", "/dev/shm"}  # noqa: S108
-    assert {mount["mountPath"] for mount in container["volumeMounts"]} == paths
-    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"

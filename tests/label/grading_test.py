@@ -11,13 +11,6 @@ from pipeline.label.schema import Form
 from tests.support.rows.labels import build_grades
 
 
-def test_guidelines_in_other_languages() -> None:
-    """There are none, and no path is made of the name."""
-    assert grading.read_guidelines("quality", "en") != grading.read_guidelines("quality", "zh")
-    with pytest.raises(BadInput, match=r"guidelines are in zh or en, not '\.\./en'"):
-        grading.read_guidelines("quality", "../en")
-
-
 @pytest.mark.parametrize("form", [quality.FORM, compression.FORM])
 @pytest.mark.parametrize("change", [{"value": "6"}, {"field": "subtext"}, {"round": 2}, {"stage": 2}])
 def test_labels_of_another_form_are_named(form: Form, change: dict[str, Any]) -> None:

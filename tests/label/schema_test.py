@@ -56,16 +56,6 @@ def test_values_are_read_as_spreadsheets_write_them(field: str, value: object, s
     assert normalise_value(field, value) == stored
 
 
-def test_unknown_fields_are_refused() -> None:
-    """A field that there is not is named, with those there are; a note is no field."""
-    for name in ("irony", "span"):
-        with pytest.raises(BadInput, match=f"no field '{name}'; there are subtext, .*meaning"):
-            normalise_value(name, "1")
-    assert schema.check_fields(["subtext", "emotion"]) == ("subtext", "emotion")
-    with pytest.raises(BadInput, match=r"no field 'subtxt'; there are subtext, .*, other$"):
-        schema.check_fields(["subtext", "subtxt"])
-
-
 @given(st.sampled_from(sorted(FIELDS)), st.text(max_size=6))
 def test_what_is_stored_is_of_the_set(field: str, value: str) -> None:
     """Whatever is given, what comes out is one of the field's values, and reading it again changes nothing (CSD-14)."""

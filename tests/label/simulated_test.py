@@ -113,19 +113,6 @@ def test_an_adjudicator_answers_all_that_waits() -> None:
     assert answers[:5].equals(simulated.adjudicate(waiting.join(answers[:5], on=cell, how="semi")))
 
 
-def test_nothing_to_do_is_no_error() -> None:
-    """No tasks, no raters, or nothing that waits, give no rows of the same columns."""
-    for labels in (
-        simulated.label(TASKS.clear()),
-        simulated.label(TASKS, TASKS.clear().select("task_id", field="text")),
-        simulated.adjudicate(stages.list_to_adjudicate(DECISIONS).clear()),
-        simulated.answer(CLOZE.clear(), ITEMS),
-        simulated.grade(TASKS.clear()),
-        simulated.grade(TASKS, []),
-    ):
-        assert labels.schema == LABELS.schema
-
-
 @pytest.mark.parametrize("form", [quality.FORM, compression.FORM])
 def test_assigned_raters_grade_alone(form: Form) -> None:
     """Who is assigned a task grades it as all would; the means are those of the papers (AAC-10, NDD-36)."""

@@ -260,13 +260,6 @@ def test_values_of_no_set_are_refused(field: str, value: str, stage: int, messag
         decide_tasks([*label_thrice(0, "111")[1:], build_row(0, "r0", field, value, stage=stage)])
 
 
-@pytest.mark.parametrize("more", [{"round": 3}, {"stage": 3}])
-def test_there_are_two_rounds_and_two_stages(more: dict[str, int]) -> None:
-    """A label of a third round or stage is refused, not passed over."""
-    with pytest.raises(BadInput, match=r"rater r0, plain: (round|stage) should be 1 or 2, found 3"):
-        decide_tasks([build_row(0, "r0", "plain", "so", **more)])
-
-
 @st.composite
 def messes(draw: st.DrawFn) -> list[Row]:
     """Labels with all kinds of trouble: times are unlike each other, so that no contradiction is without an answer."""
@@ -312,14 +305,6 @@ def test_no_label_is_lost(rows: list[Row], chance: Any) -> None:
     assert cells.group_by("task_id", "round").agg(pl.col("rater_id").n_unique())["rater_id"].max() in {None, 1}
     assert not answers.filter(~is_note).select(cell).is_duplicated().any()
     assert answers.join(raters, on=person, how="semi").height == 0
-
-
-def test_nothing_to_decide_is_no_error() -> None:
-    """No tasks and no labels give frames without rows."""
-    decisions = decide_tasks([], 0)
-    assert [part.height for part in decisions] == [0, 0, 0]
-    assert stages.list_to_adjudicate(decisions).columns == ["task_id", "round", "field", "a", "b", "c"]
-    assert stages.release(decisions.annotations).values.height == stages.choose_notes(decisions.labels).height == 0
 
 
 def test_adjudicators_see_no_names() -> None:

@@ -170,14 +170,6 @@ def test_a_copy_of_which_little_is_known_stays(studio: Studio, client: httpx.Cli
     assert not [name for name in studio.served if name.startswith("DELETE")]
 
 
-def test_a_copy_that_another_push_removed_is_no_error(studio: Studio, client: httpx.Client, project: int) -> None:
-    """Two pushes at a time choose the same copy, and the second does not fail."""
-    studio.import_tasks(project, build_items(1) * 2)
-    studio.faults["DELETE 3"] = [404]
-    assert studio_client.push(client, project, build_items(1)) == 0
-    assert studio.served["DELETE 3"] == 1
-
-
 @pytest.mark.parametrize(
     ("count", "error", "message"),
     [(3, Retry, r"3 tasks of project 1 .* not there"), (2, SchemaDrift, "took 2 tasks, expected 3")],
@@ -298,13 +290,6 @@ def test_tasks_that_change_while_listed_are_retry(
     with pytest.raises(Retry, match=f"{verb} while they were listed"):
         studio_client.push(client, project, build_items(3))
     assert len(studio.tasks) == 3
-
-
-def test_tasks_of_others_are_refused(studio: Studio, client: httpx.Client, project: int) -> None:
-    """A task that somebody put into the project by hand has no task_id."""
-    studio.tasks.append({"id": 5, "project": project, "data": {"text": "不是我们的"}, "annotations": []})
-    with pytest.raises(BadInput, match=r"task 5 .* no task_id"):
-        studio_client.push(client, project, build_items(1))
 
 
 @pytest.mark.parametrize(

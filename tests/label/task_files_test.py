@@ -132,9 +132,3 @@ def test_a_text_too_long_for_a_cell_is_refused(tmp_path: Path) -> None:
     assert not any(p.is_file() for p in tmp_path.iterdir())
     assert task_files.write_wide(tmp_path / "r1.csv", tasks, "r1") == 1
     assert task_files.write_wide(tmp_path / "r2.xlsx", build_tasks(["长" * 32_767]), "r1") == 1
-
-
-def test_a_sheet_of_another_kind_is_refused(tmp_path: Path) -> None:
-    """Sheets are csv or xlsx."""
-    with pytest.raises(BadInput, match=r"cannot write \.ods; expected \.csv or \.xlsx"):
-        task_files.write_wide(tmp_path / "r1.ods", build_tasks(), "r1")

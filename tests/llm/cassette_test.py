@@ -91,10 +91,3 @@ def test_faults_name_file_and_line(path: Path, second: str, message: str) -> Non
     path.write_text(f"{json.dumps(ENTRY)}\n{second}\n", encoding="utf-8")
     with pytest.raises(BadInput, match=re.escape(f"{path}, line 2: {message}")):
         cassette.read(path)
-
-
-def test_a_cassette_without_lines(path: Path) -> None:
-    """A file without a line is BadInput."""
-    path.touch()
-    with pytest.raises(BadInput, match="has no line"):
-        cassette.read(path)

@@ -50,13 +50,6 @@ def test_rewriting_prompts_demand_the_sentence_alone(name: str) -> None:
     assert all(part in text for part in parts[name[-2:]])
 
 
-def test_the_hate_prompts_keep_to_the_claim() -> None:
-    """The hate prompts are for research on detection and ask for no more than is hinted."""
-    english, chinese = (" ".join(prompt.load(f"hate_{lang}").text.split()) for lang in ("en", "zh"))
-    assert all(part in english for part in ("research", "nothing stronger than what is hinted", "no slurs"))
-    assert all(part in chinese for part in ("研究", "不要比原意更强", "不要用侮辱性词语"))
-
-
 def test_the_other_forms_of_answer() -> None:
     """Dialogues: the answer alone. Groups: a JSON object of five. Problematic: one word."""
     assert "not the question again" in " ".join(prompt.load("dialogue_en").text.split())
@@ -128,23 +121,6 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest
 def refuse(path: Path, **_: object) -> str:
     """Refuse access."""
     raise PermissionError(errno.EACCES, "Permission denied", str(path))
-
-
-@pytest.mark.parametrize("name", ["irony_en", "none"])
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path, name: str) -> None:
-    """A misspelt folder, or a file in its place, is BadInput that names it and the setting."""
-    (tmp_path / "file").write_text("Not a folder.", encoding="utf-8")
-    for folder in (tmp_path / "promts", tmp_path / "file", tmp_path / "file" / "inside"):
-        message = re.escape(f"'{folder}': there is no such folder") + ".*UNDERTONE_LLM_PROMPTS"
-        with pytest.raises(BadInput, match=message):
-            prompt.load(name, folder)
-
-
-def test_a_folder_that_cannot_be_looked_at_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder that one may not look at is BadInput that names it."""
-    monkeypatch.setattr(Path, "is_dir", refuse)
-    with pytest.raises(BadInput, match=re.escape(f"'{tmp_path}': cannot be read: Permission denied")):
-        prompt.load("irony_en", tmp_path)
 
 
 @given(st.one_of(st.just(HOSTILE), st.text()), st.sampled_from(NAMES))

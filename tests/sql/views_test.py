@@ -361,11 +361,3 @@ def test_the_age_of_a_step_counts_from_the_collection(select: Select, hours: int
 def test_each_step_belongs_to_a_family(select: Select, run: dict[str, Any], family: str) -> None:
     """A step of each paper is counted with the DAG whose work it is."""
     assert select(HEALTH.format("family"), runs=[_run(DAY, **run)]) == [(family,)]
-
-
-def test_health_says_nothing_of_few_days(select: Select) -> None:
-    """Two days are no custom, nor are days more than a week ago; and what is late is only the daily chain."""
-    before = [_run(DAY + timedelta(days=n)) for n in (-10, -9, -8, 0, 1)]
-    old = {"started_at": datetime(2026, 12, 24, tzinfo=UTC)}
-    runs = [*before, _run(DAY + timedelta(days=2), 1000), _run(DAY, step="train", **old)]
-    assert set(select(HEALTH.format("status"), runs=runs)) == {("ok",)}

@@ -182,15 +182,6 @@ def test_glosses_of_related_senses_are_compared(store: senses.Store) -> None:
         disambiguate(store, [], [], "overlap")
 
 
-@pytest.mark.parametrize(("name", "cut"), [("signatures", -1), ("word_offsets", 20), ("words", 0), ("header", -1)])
-def test_a_cut_file_is_refused(folder: Path, name: str, cut: int) -> None:
-    """A file that ends early is named as damaged, not read."""
-    path = folder / ("header.json" if name == "header" else f"{name}.npy")
-    path.write_bytes(path.read_bytes()[:cut])
-    with pytest.raises(BadInput, match="damaged"):
-        senses.load(folder)
-
-
 def test_no_store_and_a_file_of_another_store_are_refused(folder: Path) -> None:
     """Arrays that do not fit each other are told; no folder is Missing, and the message names `build`."""
     np.save(folder / "signatures.npy", np.zeros(3, np.int32))

@@ -167,17 +167,6 @@ def test_broken_weights_are_named(trees: Path, tmp_path: Path, content: str, tol
     assert str(kept) in str(why.value)
 
 
-@pytest.mark.usefixtures("small")
-def test_a_bad_file_leaves_nothing(tmp_path: Path) -> None:
-    """Of an empty, a broken or an absent file nothing is kept."""
-    path, cache = tmp_path / "none.conllu", tmp_path / "cache"
-    for content, told in (("# nothing\n", "holds no sentences"), ("1\ta\n", "line 1"), (None, "there is no such file")):
-        path.unlink() if content is None else path.write_text(content)
-        with pytest.raises(BadInput, match=told):
-            load_perceptron(path, cache)
-    assert not cache.exists()
-
-
 def test_counts_go_before_numbers_of_senses(small: Path) -> None:
     """Bank has two senses as a noun and one as a verb, so that it is a noun until texts had more of the verb."""
     assert tags(load_counts(), "we bank")[-1] == ("bank", "NOUN")

@@ -187,12 +187,6 @@ def test_stanza_without_models_is_missing(tmp_path: Path, load: Callable[[Path],
         load(folder)
 
 
-def test_stanza_without_a_parser_is_missing(models: Path) -> None:
-    """Stanza leaves out a model that its list does not name; its pipeline would give words without heads."""
-    with pytest.raises(Missing, match="without pos, lemma, depparse"):
-        load_parser(models, "zh")
-
-
 def test_the_english_treebank(data: Path) -> None:
     """UD English EWT's test part has 2,077 sentences of 25,094 words; of 2,051 all words have a span, and 984
     words have Tense=Past (by awk).

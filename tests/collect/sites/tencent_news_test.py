@@ -114,12 +114,6 @@ def test_drift_is_never_an_empty_list(body: dict[str, Any]) -> None:
         adapters.parse("tencent_news", body, SECOND, None)
 
 
-def test_an_address_without_an_article_is_drift() -> None:
-    """Generation 2 names its article in the address only."""
-    with pytest.raises(SchemaDrift, match="names no article"):
-        tencent_news.parse(second([new()]), "https://i.news.qq.com/getQQNewsComment")
-
-
 @pytest.mark.parametrize(
     ("body", "following"),
     [

@@ -80,12 +80,6 @@ def test_drift_is_never_an_empty_list(body: dict[str, Any]) -> None:
         adapters.parse("zhihu", body, URL, None)
 
 
-def test_an_address_without_a_thread_is_drift() -> None:
-    """The thread's id is in the address only, as in that of a comment's children."""
-    with pytest.raises(SchemaDrift, match="names no answer"):
-        zhihu.parse(page(item()), "https://www.zhihu.com/api/v4/comment_v5/comment/109/child_comment")
-
-
 @pytest.mark.parametrize(
     ("body", "following"),
     [

@@ -37,6 +37,7 @@ def run_well(run: Run, *words: object) -> str:
     return result.out
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("abstract")
 def test_items_of_the_tables(run: Run, tmp_path: Path) -> None:
     """Imported articles become items, which raters judge, readers learn, and the official format carries."""

@@ -113,15 +113,3 @@ def test_unknown_words_are_marked(run: Run, ratings: Path, tiny_encoder: Path, t
         (None, "not_rated"),
     ]
     run("score", "abstractness", "door", "-m", out, "--unknown", "some").check(2, "there are keep, empty, drop")
-
-
-def test_what_is_refused(run: Run, vectors: Path, ratings: Path, tmp_path: Path) -> None:
-    """Other word vectors, none, or a number that no recipe has are refused, in one line."""
-    out = tmp_path / "m"
-    assert run("train", "abstractness", "--ratings", ratings, "--vectors", vectors, "-o", out, *SMALL).code == 0
-    run("score", "abstractness", "w1", "-m", out, "--vectors", ratings).check(2, "give the same by --vectors")
-    assert run("score", "abstractness", "w1", "-m", out).code == 2
-    run("train", "abstractness", "--vectors", vectors, "-o", tmp_path / "n", "--set", "epochs=0").check(
-        2, "epochs should be a whole number from 1"
-    )
-    assert not (tmp_path / "n").exists()

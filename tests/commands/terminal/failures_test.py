@@ -104,7 +104,7 @@ def test_closed_and_full_outputs(tables: Path) -> None:
 def test_an_error_is_one_line(tmp_path: Path) -> None:
     """Where nobody watches, an error is one line however long it is, so that its path can be copied from a log."""
     path = tmp_path / ("a-long-name-" * 10 + ".jsonl")
-    ended = shell(f"$U groups rank --groups {path}")
+    ended = shell(f"$U import {path}")
     assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
     assert str(path) in ended.stderr
 

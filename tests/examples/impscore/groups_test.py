@@ -34,9 +34,3 @@ def test_a_bad_line_is_named(tmp_path: Path, entry: object, message: str) -> Non
     with pytest.raises(BadInput, match=message) as caught:
         groups.read(jsonl(tmp_path / "g.jsonl", GOOD, entry))
     assert "g.jsonl, line 2" in str(caught.value)
-
-
-def test_no_groups(tmp_path: Path) -> None:
-    """An empty file is named."""
-    with pytest.raises(BadInput, match="no groups"):
-        groups.read(jsonl(tmp_path / "e.jsonl", "", ""))

@@ -163,9 +163,3 @@ def test_levels_by_hand() -> None:
 def test_the_shipped_groups_pass(lang: str) -> None:
     """What is asked of a model's groups holds for those that are shipped."""
     assert graded.balance(groups.read(sample.GROUPS[lang])).faults == []
-
-
-def test_no_groups() -> None:
-    """Nothing cannot be balanced."""
-    with pytest.raises(ValueError, match="at least one group"):
-        graded.balance(draw(0))

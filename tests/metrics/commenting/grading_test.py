@@ -77,12 +77,6 @@ def test_samples_are_measured_as_if_their_rows_were_there(target: list[int], see
         assert actual["low"][0] == actual["high"][0]
 
 
-def test_comments_of_no_article_are_in_no_pair() -> None:
-    """A null article is an article of its own."""
-    actual = report(frame([None, None, "a", "a"], [1, 2, 1, 2], [2, 1, 1, 2]))
-    assert actual.filter(pl.col("metric") == "pairwise_accuracy").select("value", "n").row(0) == (1.0, 1)
-
-
 def _by_length_alone() -> pl.DataFrame:
     """40 articles of ten comments whose grade is the logarithm of their length, and chance."""
     rng = np.random.default_rng(3)

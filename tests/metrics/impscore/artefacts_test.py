@@ -79,12 +79,6 @@ def test_near_duplicates_are_not_learnt_by_heart() -> None:
     assert accuracies(audit(apart))["words"] > 0.8
 
 
-def test_no_pairs_no_rows() -> None:
-    """Without pairs the audit is empty and has its columns."""
-    assert audit(pairs("{}", "{}").clear()).columns == ["subset", "baseline", "accuracy", "pair_count"]
-    assert audit(pairs("{}", "{}").clear()).height == 0
-
-
 def groups(sentence: str, count: int = 12) -> pl.DataFrame:
     """Graded groups of four; {n} becomes as many words as the level, {m} as many question marks."""
     rows = [

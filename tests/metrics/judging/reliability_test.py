@@ -62,13 +62,6 @@ def test_judges_that_grade(grade, fault: str | None, repeats: int) -> None:
     assert is_useless(checks) == bool(expected)
 
 
-def test_a_few_texts_conclude_nothing() -> None:
-    """Seven texts are too few, however often each was asked about."""
-    assert check_grades(np.repeat(np.arange(7), 3), np.full(21, 2.0))["fault"].null_count() == 2
-    pairs = [(a, b) for a in range(7) for b in range(7) if a != b]
-    assert check_comparisons(collect(pairs, [1, -1] * 21), 0.5)["fault"].null_count() == 3
-
-
 def test_distributions_that_do_not_depend_on_the_text() -> None:
     """Of weighted means, the share of the variance between texts counts: none where all distributions are alike."""
     rng = np.random.default_rng(0)

@@ -151,28 +151,11 @@ def test_tae_is_monotone(codes: np.ndarray) -> None:
         assert measure("tae", worse) <= before + 1e-12
 
 
-def test_many_raters_of_many_classes() -> None:
-    """Rows too long for one whole number are counted as well."""
-    codes = np.random.default_rng(5).integers(0, 9, (12, 40))
-    assert measure("fleiss_kappa", codes) == pytest.approx(slow_fleiss(codes))
-    assert measure("fleiss_kappa", np.vstack([codes, codes])) == pytest.approx(slow_fleiss(codes))
-
-
 @pytest.mark.parametrize("codes", [np.zeros(3, int), np.zeros((3, 1), int), np.zeros((3, 2)), np.full((3, 2), -2)])
 def test_codes_of_another_shape(codes: np.ndarray) -> None:
     """One rater, fractions and codes below -1 are errors."""
     with pytest.raises(ValueError, match="expected"):
         measure("fleiss_kappa", codes)
-
-
-@pytest.mark.parametrize("name", MEASURES)
-def test_interval_repeats_and_does_not_depend_on_order(name: str) -> None:
-    """The same seed gives the same ends, in any order of rows; another seed others."""
-    codes = np.random.default_rng(8).integers(0, 3, (50, 4))
-    interval = estimate_interval(name, codes, 200)
-    assert interval.value == measure(name, codes)
-    assert estimate_interval(name, codes[::-1], 200) == interval
-    assert estimate_interval(name, codes, 200, seed=7)[1:] != interval[1:]
 
 
 def build_labels(field: str, rows: list[tuple[str | None, ...]]) -> pl.DataFrame:

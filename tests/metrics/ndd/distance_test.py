@@ -124,8 +124,3 @@ def test_what_is_held_at_a_time_changes_nothing(cache_size: int) -> None:
     actual = divergences(model, sentences, first, second, "hellinger", cache_size=cache_size)
     assert actual == pytest.approx(divergences(Drawn(), sentences, first, second, "hellinger"))
     assert model.ask_count <= len(np.unique(first, axis=0)) + 20
-
-
-def test_no_pairs_have_no_distances() -> None:
-    """Nothing in, nothing out."""
-    assert distances(Drawn(), [], []).shape == (0,)

@@ -67,12 +67,3 @@ def test_a_compression_that_systems_share_agrees_once() -> None:
     actual = measure_agreement(add_both_fields(*gradings), draws=10)
     assert actual["n"].unique().to_list() == [2]
     assert actual.equals(measure_agreement(add_both_fields(gradings[0], gradings[2]), draws=10))
-
-
-def test_nothing_to_measure() -> None:
-    """Without grades there are no means and no agreement."""
-    empty = add_both_fields(("1", "x", "t1", []), ("1", "y", "t2", []))
-    assert summarize(empty).is_empty()
-    assert measure_agreement(empty, draws=10)["value"].null_count() == 6
-    with pytest.raises(ValueError, match="draws should be at least 1"):
-        summarize(GRADES, draws=0)

@@ -79,17 +79,6 @@ def test_it_is_the_distance_of_sentence_and_edit() -> None:
             assert values == pytest.approx(expected, abs=1e-7)
 
 
-def test_short_sentences() -> None:
-    """A single word has no neighbours and 0, no word at all no score; neither asks the model, and others stay right."""
-    model = Left()
-    assert [scores.tolist() for scores in score_words(model, [("dogs",), ()], "mask")] == [[0.0], []]
-    assert model.asks == []
-    for score, edit in ((score_words, "delete"), (score_words, "mask"), (predicates.score_perplexity, "delete")):
-        actual = [scores.tolist() for scores in score(model, [("dogs",), (), TEXT], edit)]
-        assert actual == [[0.0], [], score(Left(), [TEXT], edit)[0].tolist()]
-    assert score_words(Left(), [], "delete") == []
-
-
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many sentences at once or one by one: the same numbers in the order of the sentences."""
     texts = [tuple(text) for n in (1, 2, 3) for text in combinations(TEXT, n)]
@@ -109,12 +98,6 @@ def test_perplexity_by_hand() -> None:
     (masked,) = predicates.score_perplexity(Left(), [TEXT], "mask")
     assert masked[1] == pytest.approx(-(math.log(0.5) + math.log(0.9) + math.log(0.3)) / 3 - before)
     assert masked[1] < 0
-
-
-def test_an_unknown_edit_is_named() -> None:
-    """The message names what there is."""
-    with pytest.raises(BadInput, match="edit: expected one of delete, mask, stop_word, found 'swap'"):
-        score_words(Left(), [TEXT], "swap")  # type: ignore[arg-type]
 
 
 def test_ensembles_by_hand() -> None:

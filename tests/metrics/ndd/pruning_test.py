@@ -50,16 +50,6 @@ def test_several_subtrees_side_by_side() -> None:
     assert (actual["subtree_2"], actual["subtree_3_or_more"]) == (1 / 2, 1 / 2)
 
 
-def test_nothing_dropped_has_no_value() -> None:
-    """No words: all values are null; words but no span of two: its value alone."""
-    actual = evaluate([UP, [-1]], [[], []])
-    assert actual["n"].to_list() == [0] * 7
-    assert actual.select("value", "low", "high").null_count().row(0) == (7, 7, 7)
-    assert actual.schema == evaluate([UP], [[(0, 1)]], draws=9).schema
-    one_sentence = evaluate([UP], [[(0, 1), (4, 7)]], draws=9)
-    assert [name for name, value in values(one_sentence).items() if value is None] == ["subtree_2"]
-
-
 def test_a_span_round_another_counts_its_words_once() -> None:
     """`the old man` went round after `old`; both are subtrees, of three words in all; a whole sentence is none."""
     actual = evaluate([UP], [[(5, 6), (4, 7)]], draws=9)

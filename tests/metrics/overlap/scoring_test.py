@@ -64,16 +64,6 @@ def test_paired_by_hand() -> None:
     assert grouped["p"][0] > row["p"]  # what is gained is in two articles of ten
 
 
-def test_paired_uses_the_same_samples_for_every_metric() -> None:
-    """Rows of several metrics are those of each one alone."""
-    case, other = draw_case(1, 50), draw_case(2, 50).candidates
-    metrics = [bleu(1), bleu(2)]
-    together = compare(metrics, case.candidates, other, *case[1:])
-    alone = pl.concat([compare([metric], case.candidates, other, *case[1:]) for metric in metrics])
-    actual, expected = (rows.drop("metric", "signature").to_numpy() for rows in (together, alone))
-    assert actual == pytest.approx(expected)
-
-
 def test_negative_weights_are_for_delta_bleu_alone() -> None:
     """ΔBLEU reads weights from -1; beside another metric they are an error."""
     candidates = [["雪"]]

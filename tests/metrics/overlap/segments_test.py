@@ -45,15 +45,6 @@ def test_only_a_batch_is_read_ahead() -> None:
     assert first.weights.tolist() == [1.0, 1.0]
 
 
-def test_numbers_of_numpy_are_weights() -> None:
-    """An array of weights and whole numbers are read like floats."""
-    candidates = [["雪"]]
-    for weights in ([np.array([1], np.float32)], [[np.float32(1)]], [[1]]):
-        (batch,) = read_batches(candidates, [candidates], weights)
-        assert batch.weights.tolist() == [1.0]
-    assert not list(read_batches([], []))
-
-
 @pytest.mark.parametrize(
     ("candidates", "references", "weights", "message"),
     [

@@ -1,13 +1,11 @@
 """The page of article commenting: every number given is on it, names are text, and what was not measured is said."""
 
-import re
 from html import unescape
 from typing import Any
 
 import polars as pl
 import pytest
 
-from pipeline.errors import BadInput
 from pipeline.report.commenting.page import EXAMPLES, LONG, PARTS, render
 from tests.report.commenting import rows as data
 from tests.support.pages import HOSTILE, check_sections, tables, texts
@@ -203,36 +201,3 @@ def test_history_and_errata(html: str) -> None:
     assert "1 of 2 claims hold, 1 do not" in texts(html)
     errata = ERRATA.with_columns(holds=pl.lit(None, pl.Boolean))
     assert {row[4] for row in read_table(render(DAY, errata=errata), "errata")} == {"undecided"}
-
-
-def test_same_rows_same_bytes(html: str) -> None:
-    """Rows in another order give the same page, but for statistics and errata, which stand as they come."""
-    names = TITLES.keys() - {"statistics", "errata"}
-    frames = {name: DATA[name].sample(fraction=1, shuffle=True, seed=2) for name in names}
-    assert render(DAY, **{**DATA, **frames}) == html
-
-
-def test_missing_numbers_are_dashes() -> None:
-    """Null and NaN are both a dash, and rank nothing first."""
-    systems = data.SYSTEM_ROWS.with_columns(value=pl.lit(float("nan")))
-    html = render(DAY, systems=systems, numbers=NUMBERS.with_columns(baseline=None))
-    assert "nan" not in texts(html)
-    assert not any("★" in cell for row in read_table(html, "systems") if row[1] == "here" for cell in row)
-    assert "No metric ranks them." in texts(html)
-    assert read_table(html, "numbers")[0][5:7] == ["–", "–"]
-
-
-NO_NUMBER = pl.lit(None, pl.Float64)
-
-
-@pytest.mark.parametrize(
-    ("frames", "message"),
-    [
-        ({"grades": data.GRADES.with_columns(grade=NO_NUMBER)}, "grades: expected a value of grade, found 80"),
-        ({"scatter": data.SCATTER.with_columns(value=NO_NUMBER)}, "scatter: expected a row with value"),
-    ],
-)
-def test_what_cannot_be_shown_is_an_error(frames: dict[str, pl.DataFrame], message: str) -> None:
-    """Parts without a number are named."""
-    with pytest.raises(BadInput, match=re.escape(message)):
-        render(DAY, **frames)

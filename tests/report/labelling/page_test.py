@@ -154,15 +154,6 @@ def test_study_is_shown(page: str) -> None:
     assert f"a rater accuracy of 90 % and 2 classes, Cohen's κ ranges from {low} to {high}" in texts(page)
 
 
-def test_same_rows_same_figures(page: str) -> None:
-    """Measures in another order give the same figures."""
-    frames = {name: getattr(INPUTS, name) for name in ("ratios", "overlaps", "correlations", "predictability", "study")}
-    shuffled = {name: frame.sample(fraction=1, shuffle=True, seed=1) for name, frame in frames.items()}
-    facts = FACTS._replace(agreement=AGREEMENT.reverse())
-    figures = re.findall(r"<svg.*?</svg>", render(INPUTS._replace(facts=facts, **shuffled)), re.DOTALL)
-    assert figures == re.findall(r"<svg.*?</svg>", page, re.DOTALL)
-
-
 @pytest.mark.parametrize("counts", [(5, 95), (100, 0), (0, 100)])
 def test_simulated_raters_are_named_on_top(counts: tuple[int, int]) -> None:
     """A warning stands before the first part if and only if labels came from simulated raters, and says how many."""

@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.errors import BadInput
 from pipeline.examples.ndd import edits
 from pipeline.metrics.ndd import pruning
 from pipeline.papers import ndd as paper
@@ -274,12 +273,6 @@ def test_shares_of_the_distance_are_bars(page_tables: dict[str, list[list[str]]]
     assert html.index("[CLS]") < html.index("<span>冷</span></del>") < html.index("热")
 
 
-def test_same_rows_same_bytes(page: str) -> None:
-    """Rows in another order give the same page."""
-    shuffled = {name: DATA[name].sample(fraction=1, shuffle=True, seed=3) for name in FRAMES}
-    assert render(DAY, **{**DATA, **shuffled}, signatures=[SIGNATURE]) == page
-
-
 def test_names_stay_text(page: str) -> None:
     """Hostile sentences, sources, systems and languages add no element and no handler."""
     frames: dict[str, Any] = {}
@@ -297,33 +290,3 @@ def test_names_stay_text(page: str) -> None:
     html = render(HOSTILE[0], **frames, examples=sentences, explained=pairs, signatures=HOSTILE)
     check_names(html, page, 2)
     assert [attrs["lang"] for tag, attrs in Page(html).elements if tag == "p" and "lang" in attrs] == HOSTILE
-
-
-def test_numbers_that_are_none_are_dashes() -> None:
-    """Null and NaN are both a dash, are drawn nowhere, and are best of nothing."""
-    numbers = ("value", "low", "high", "difference", "p", "mean")
-    nothing = {
-        name: rows.with_columns(pl.lit(float("nan")).alias(column) for column in numbers if column in rows.columns)
-        for name in FRAMES
-        if (rows := DATA[name]) is not None
-    }
-    html = render(DAY, **nothing)
-    assert "nan" not in [word for svg in re.findall(r"<svg.*?</svg>", html, re.DOTALL) for word in words(svg)]
-    system_rows = [row for row in tables(html)[NEWS] if row[1] == "here"]
-    assert {cell for row in system_rows for cell in row[2:-1]} == {"–"}
-    assert "The best search system" not in texts(html)
-
-
-@pytest.mark.parametrize(
-    ("name", "rows", "message"),
-    [
-        ("examples", [SENTENCES[1] | {"rounds": [0]}], "examples, row 1, rounds: expected 12, one a word, found 1"),
-        ("examples", [SENTENCES[1], SENTENCES[0] | {"gold": []}], "examples, row 2, gold: expected 14, one a word, "),
-        ("examples", [{"words": [], "rounds": []}], "examples, row 1: expected source, found words, rounds"),
-        ("explained", [PAIRS[1] | {"rows": PAIRS[0]["rows"]}], "row 1, place: expected one of 1 words, found 2"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_shown_is_an_error(name: str, rows: Any, message: str) -> None:
-    """A missing column or value, a row that is there twice and marks that are too few are named."""
-    with pytest.raises(BadInput, match=re.escape(message)):
-        render(DAY, **{name: rows})

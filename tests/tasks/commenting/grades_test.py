@@ -32,20 +32,6 @@ def fill_in(folder: Path, rater: str, grade: int) -> Path:
     return path
 
 
-def test_each_comment_goes_to_two_of_five(folder: Path, tmp_path: Path) -> None:
-    """Sheets together hold every task twice, never twice for one rater, and about as many each (AAC-08)."""
-    grades.export("references", folder, RATERS)
-    sheets = {rater: pl.read_excel(folder / f"{rater}.xlsx", sheet_id=1)["task_id"] for rater in RATERS}
-    assert {len(sheet) for sheet in sheets.values()} == {64, 65}
-    assert set(pl.concat(sheets.values()).value_counts()["count"]) == {2}
-    assert all(sheet.n_unique() == len(sheet) for sheet in sheets.values())
-    with pytest.raises(BadInput, match=r"anna.xlsx: is there and may hold grades"):
-        grades.export("references", folder, RATERS)
-    grades.export("references", tmp_path, RATERS)
-    for rater, sheet in sheets.items():
-        assert set(pl.read_excel(tmp_path / f"{rater}.xlsx", sheet_id=1)["task_id"]) == set(sheet)
-
-
 def test_grades_become_a_table_once_there_are_two(folder: Path) -> None:
     """A comment with one grade waits; with two its mean is in the table, and the kappa beside (AAC-09, AAC-10).
 
@@ -67,18 +53,6 @@ def test_grades_become_a_table_once_there_are_two(folder: Path) -> None:
     before = rows.sort("comment_id")
     grades.collect("references", [first, second])
     assert warehouse.scan("comment_grades").collect().sort("comment_id").equals(before)
-
-
-def test_simulated_raters_are_two_a_comment(folder: Path) -> None:
-    """Simulated raters grade their tasks, and the table says so; without news a poll leaves no snapshots behind."""
-    assert grades.collect("references", tool="simulated")["waiting"] == 0
-    before = {name: warehouse.get_snapshot_id(name) for name in ("labels", "comment_grades", "dropped", "runs")}
-    grades.collect("references", tool="simulated")
-    assert {name: warehouse.get_snapshot_id(name) for name in before} == before
-    rows = warehouse.scan("comment_grades").collect()
-    assert set(rows["tool"]) == {"simulated"}
-    assert rows["raters"].list.explode().n_unique() == 5
-    assert warehouse.scan("dropped", pl.col("step") == grades.STEP).collect().height == 0
 
 
 def test_what_commenters_made_is_graded(sample_corpus: Path) -> None:
@@ -149,18 +123,3 @@ def test_grades_of_removed_comments_are_removed(sample_corpus: Path) -> None:
     grades.prune()
     assert not warehouse.run_check("grades_have_comments")
     assert grades.collect("candidates") == {"tasks": 4, "graded": 4, "waiting": 0}
-
-
-def test_who_revises_a_grade_stays_one_of_its_raters(folder: Path, tmp_path: Path) -> None:
-    """Of three who graded the first two count; when the first changes their mind, the third is still late."""
-    task_id = grades.read_tasks("references")["task_id"][0]
-    rows = [("anna", 1, 10), ("ben", 3, 11), ("chen", 5, 12), ("anna", 2, 13)]
-    for place, (rater, grade, hour) in enumerate(rows):
-        path = tmp_path / f"{place}.csv"
-        line = f"{task_id},{rater},quality,{grade},2026-11-19T{hour}:00:00Z"
-        path.write_text(f"task_id,rater_id,field,value,labelled_at\n{line}\n", encoding="utf-8")
-        grades.collect("references", [path])
-    row = warehouse.scan("comment_grades").collect().row(0, named=True)
-    assert (row["raters"], row["grades"]) == (["anna", "ben"], [2.0, 3.0])
-    late = warehouse.scan("dropped", pl.col("reason") == "late").collect()
-    assert late["row_key"].to_list() == [f"{task_id}/chen"]

@@ -59,24 +59,6 @@ def test_small_scores_have_three_significant_digits() -> None:
     ]  # fmt: skip
 
 
-def test_unknown_names_are_refused(files: tuple[Path, Path]) -> None:
-    """Metrics and tokenizers are named where there is no such."""
-    with pytest.raises(BadInput, match="no metric 'blue'; there are bleu_1"):
-        overlap.measure_files(Files(*files), ["blue"])
-    with pytest.raises(
-        BadInput, match="options of metrics: bleu_1: found smooth=exp; expected values for some of smooth"
-    ):
-        overlap.measure_files(Files(*files), ["bleu_1"], {"bleu_1": {"smooth": "exp"}})
-    with pytest.raises(BadInput, match="options of metrics: smoothing should be one of"):
-        overlap.measure_files(Files(*files), ["bleu_1"], {"bleu_1": {"smoothing": "some"}})
-    with pytest.raises(BadInput, match="rouge_l: found beta=high; expected values for some of reading=coco"):
-        overlap.measure_files(Files(*files), ["rouge_l"], {"rouge_l": {"beta": "high"}})
-    with pytest.raises(BadInput, match="metrics should be named once"):
-        overlap.measure_files(Files(*files), ["bleu_1", "bleu_1"])
-    with pytest.raises(BadInput, match="no tokenizer 'spacy'; there are jieba, chars, none"):
-        overlap.measure_files(Files(*files, tokenize="spacy"))
-
-
 def test_generated_comments_are_measured_plain_and_weighted(graded: Path) -> None:
     """Each comment has each metric twice; weighted scores are lower, and equal the library's own on the same words."""
     assert overlap.measure(DAY, preset="(s-1)/4") == {"sample_news": 6 * len(overlap.NAMES) * 2}

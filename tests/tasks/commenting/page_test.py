@@ -2,10 +2,8 @@
 
 from pathlib import Path
 
-from pipeline import sample, warehouse
+from pipeline import sample
 from pipeline.tasks.commenting import correlations, generated, grades, overlap, page
-from tests.support.pages import tables as read_tables
-from tests.support.rows.filled import filled
 
 DAY = sample.DAY
 
@@ -25,15 +23,3 @@ def test_the_page_shows_what_there_is(sample_corpus: Path) -> None:
     assert "Correlation of metrics with human grades" in late
     assert "simulated raters" not in early
     assert "simulated raters graded 168 comments" in late
-
-
-def test_scorers_of_grades_and_of_upvotes_stand_apart(tables: Path) -> None:
-    """The same measure of both kinds has a row each, with its kind, also on a page without a corpus."""
-    for kind in ("quality", "upvotes"):
-        partition = warehouse.make_slice(kind=kind, day=DAY)
-        warehouse.overwrite("models", partition, filled("models", {"kind": kind}))
-        row = {"kind": kind, "metric": "spearman", "split": "test"}
-        warehouse.overwrite("evaluations", partition, filled("evaluations", row))
-    html = Path(page.write(DAY)).read_text(encoding="utf-8")
-    rows = read_tables(html)["Grade prediction"]
-    assert [row[:3] for row in rows] == [["spearman", "quality", "test"], ["spearman", "upvotes", "test"]]

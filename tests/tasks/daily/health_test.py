@@ -3,10 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import polars as pl
 import pytest
 
-from pipeline import sample, warehouse
+from pipeline import sample
 from pipeline.errors import BadInput
 from pipeline.slices import parse_day
 from pipeline.tasks.daily import health
@@ -36,15 +35,3 @@ def test_days_after_the_last_are_missing(imported: Path) -> None:
     assert set(steps["why"]) == ({"nothing collected"} if over else set())
     much_later = health.build_table("2026-11-21", 1)
     assert much_later["day"].to_list() == ([parse_day("2026-11-21")] if len(over) > 1 else [])
-
-
-def test_a_gap_is_told_once(imported: Path) -> None:
-    """Asked of a day in a gap, before a later day that was collected, the day is missing once."""
-    later_day = parse_day(DAY) + timedelta(days=3)
-    later = warehouse.scan("runs", pl.col("step") == "collect").collect().with_columns(day=pl.lit(later_day))
-    for source, origin in later.select("source", "origin").iter_rows():
-        partition = warehouse.make_slice(source=source, day=later_day.isoformat(), origin=origin)
-        warehouse.overwrite("runs", {**partition, "step": "collect"}, later.filter(source=source, origin=origin))
-    gap = parse_day(DAY) + timedelta(days=1)
-    steps = health.build_table(gap.isoformat(), 2).filter(step="collect", status="missing")
-    assert steps["day"].to_list() == [gap]

@@ -152,6 +152,7 @@ def test_counting_first_changes_nothing(world: Path, forgotten_home: tuple[Path,
     assert {name: row["row_count"] for name, row in counts.items() if row["row_count"]} == of_tables
 
 
+@pytest.mark.nightly
 def test_killed_again_and_again(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often it dies, each time some steps further, the end is the same."""
     remaining = [0]

@@ -194,6 +194,7 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     assert "by the DAG ndd, whose parameter `adapt` trains it on the current corpus" in commands
 
 
+@pytest.mark.nightly
 def test_models_are_trained_again_without_them(folders: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed while a folder goes, and again between two trainings, it ends with a model in force of each kind."""
     turns: dict[str, int] = {"remove": 3, "train": 2}

@@ -48,15 +48,14 @@ def test_rows_of_comments_that_nothing_has_any_more_go_too(tables: Path) -> None
         assert_frame_equal(held(name), expect_rows(name))
 
 
-@pytest.mark.parametrize("name", ["scores", "comments"])
-def test_one_that_is_killed_leaves_its_receipts(tables: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_one_that_is_killed_leaves_its_receipts(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed before the old states go, it goes on with the same receipts, which add up; then it is another erasure."""
     put_world("comments", "tokens", "scores")
     purge = warehouse.purge
     with monkeypatch.context() as patch:
 
         def die_at(table: str, *rest: Any) -> int:
-            if table == name:
+            if table == "comments":
                 patch.setattr(run, "_write_receipts", lambda _: None)
                 raise KeyboardInterrupt
             return purge(table, *rest)
@@ -65,8 +64,8 @@ def test_one_that_is_killed_leaves_its_receipts(tables: Path, monkeypatch: pytes
         with pytest.raises(KeyboardInterrupt):
             run.forget(PERSON, verify=False)
     before = held("erasures")
-    assert name == "scores" or {place.store for place in warehouse.search(WORDS)} == {"comments"}  # its old files
-    assert {name, "tokens"} <= {*before["store"]}
+    assert {place.store for place in warehouse.search(WORDS)} == {"comments"}  # its old files
+    assert {"comments", "tokens"} <= {*before["store"]}
     counts = dict(run.forget(PERSON).receipts.select("store", "row_count").iter_rows())
     assert counts.items() >= {"tokens": 2, "scores": 3, "comments": 5}.items()
     assert held("erasures")["erasure_id"].unique().to_list() == [before["erasure_id"][0]]

@@ -16,7 +16,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups as graded
 from pipeline.models.pinned import hash_model_folder
 from pipeline.tasks.impscore import in_force, pairs, rank, scoring, train
-from pipeline.training import loop, registry
+from pipeline.training import registry
 from tests.examples.sources.writing import jsonl
 from tests.support.rows import tiny
 
@@ -119,34 +119,6 @@ def test_models_that_are_not_there(tables: object, ref: str) -> None:
         in_force.load_model("abcdef")
 
 
-def test_training_from_rows_into_a_folder(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    """Rows of a file are trained on without the tables; trained again the same, and measured again from its folder.
-
-    Trained again by force with another seed, the folder's model scores by its new weights in the same process.
-    """
-    rows, text = pairs.load_all_pairs().head(60), pl.DataFrame({"text": ["nice hat"]})
-    before = {name: warehouse.get_snapshot_id(name) for name in ("models", "evaluations")}
-    folder = tmp_path / "m"
-    options: dict[str, Any] = {"profile": "paper", "changes": {"epochs": 2}}
-    model_id, numbers = train.train_file(rows, folder, **options)
-    scored = scoring.add_scores(text, "text", str(folder))["implicitness"][0]
-    assert model_id == registry.read(folder).model_id
-    config = registry.read(folder).config
-    assert list(config["heads"]) == ["any"]
-    assert config["heads"]["any"]["recipe"]["epochs"] == 2
-    evaluations = train.evaluate(rows, str(folder))
-    key = ["metric", "split", "subset"]
-    numbers_twice = numbers.filter(pl.col("epoch") == 0).join(evaluations, on=key, how="full", suffix="_again")
-    assert numbers_twice["value"].null_count() == numbers_twice["value_again"].null_count() == 0
-    assert numbers_twice["value"].to_list() == pytest.approx(numbers_twice["value_again"].to_list(), abs=1e-5)
-    again = train.train_file(rows, folder, force=True, **options)
-    assert again[0] == model_id
-    assert_frame_equal(again[1], numbers)
-    train.train_file(rows, folder, force=True, profile="paper", changes={"epochs": 1, "seed": 2})
-    assert scoring.add_scores(text, "text", str(folder))["implicitness"][0] != scored
-    assert {name: warehouse.get_snapshot_id(name) for name in before} == before
-
-
 def test_a_head_for_each_language_with_groups(
     imported: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
@@ -196,23 +168,6 @@ def test_encoder_of_a_head(monkeypatch: pytest.MonkeyPatch, encoder_setting: str
     assert [train.choose_encoder(head) for head in ("zh", "en", "any")] == expected
 
 
-def test_an_interrupted_training_goes_on(imported: Path, tiny_encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A training that was killed after its second epoch resumes with the third."""
-    save_state, epoch_counts = loop.save_state, []
-
-    def save_and_kill(*state: Any) -> None:
-        save_state(*state)
-        epoch_counts.append(len(state[3]))  # the history
-        if epoch_counts == [1, 2]:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(loop, "save_state", save_and_kill)
-    with pytest.raises(KeyboardInterrupt):
-        train_model(epochs=5, seed=9)
-    train_model(epochs=5, seed=9)
-    assert epoch_counts == [1, 2, 3, 4, 5]
-
-
 def test_held_out_pairs_measure_both_accuracies(imported: Path) -> None:
     """Two models are compared by both accuracies on the test pairs; pairs that were all trained on compare nothing."""
     rows = pairs.load_all_pairs().head(40)
@@ -235,23 +190,6 @@ def test_headline() -> None:
     assert train.select_headline(rows) == expected
     only = rows.filter(pl.col("split") == "train").with_columns(baseline=pl.lit(0.7))
     assert train.select_headline(only)["accuracy"] == 0.99
-
-
-def test_pairs_without_a_test_part_are_measured(imported: Path, tiny_encoder: Path, tmp_path: Path) -> None:
-    """Where all pairs were trained on, headline and summary are of the training split, with baselines.
-
-    Whatever their splits are called, pairs that a model has not seen are measured together, as test.
-    """
-    rows = pairs.load_all_pairs().head(40).with_columns(split=pl.lit("train"))
-    train.train_file(rows, tmp_path / "m", profile="paper", changes={"epochs": 1})
-    numbers = train.evaluate(rows, str(tmp_path / "m"))
-    assert train.select_headline(numbers)["accuracy"] is not None
-    assert train.summarize_evaluations(numbers)["split"].unique().to_list() == ["train"]
-    assert train.summarize_evaluations(numbers).row(0, named=True)["n"] == 40
-    assert train.summarize_evaluations(numbers)["baseline"][0] is not None
-    numbers = train.evaluate(rows.head(30), str(tmp_path / "m"))
-    assert numbers["split"].unique().to_list() == ["test"]
-    assert train.summarize_evaluations(numbers).row(0, named=True)["n"] == 30
 
 
 def test_a_variant_without_bound_is_not_promoted(imported: Path, tiny_encoder: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.examples.impscore import groups, questions
+from pipeline.examples.impscore import groups
 from pipeline.label import user_study as forms
 from pipeline.tasks.impscore import rank, user_study
 from pipeline.tasks.labelling.projects import Tool
@@ -90,18 +90,3 @@ def test_meanings_are_counted(items: pl.DataFrame, model: str, tmp_path: Path) -
     collect("meaning", items, sheets)
     rows = user_study.measure("meaning", items, model, "cli")
     assert rows.rows() == [(1, "anna", 2, 5.0), (1, "ben", 2, 4.0), (1, "chen", 2, 0.0)]
-
-
-def test_choices_have_an_interval(items: pl.DataFrame, model: str) -> None:
-    """Simulated people choose; each has the share of right answers with Wilson's interval, the model too."""
-    rows = questions.build_questions(items[:100]).drop("group")
-    user_study.select("choice", rows, sample.DAY, 20)
-    collect("choice", rows, tool="simulated")
-    numbers = user_study.measure("choice", rows, model, "cli")
-    assert numbers["by"].to_list() == [*(f"simulated_{n}" for n in range(1, 6)), "model"]
-    assert set(numbers["n"]) == {20}
-    assert all(row["low"] < row["accuracy"] < row["high"] for row in numbers[:5].to_dicts())
-    expected = rank.choose(rows.head(20), model)["is_right"].mean()
-    assert numbers["accuracy"][-1] == expected
-    with pytest.raises(BadInput, match="no task for people 'grading'; there are ranking, choice, meaning"):
-        user_study.read_items("grading")

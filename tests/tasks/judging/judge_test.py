@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from pipeline import settings, warehouse
-from pipeline.errors import BadInput, Missing, Refused, Retry
+from pipeline.errors import Refused, Retry
 from pipeline.llm import client
 from pipeline.llm.ledger import answers as ledger
 from pipeline.llm.questions import judging
@@ -129,44 +129,6 @@ def test_a_limit_on_cost_ends_the_rounds(server: Server, tmp_path: Path, monkeyp
     assert len(result.missing) == 60 - is_judged.sum()
     assert is_judged.sum(axis=1).min() > 4
     assert is_judged[:, 15:].sum() > 4
-
-
-def test_people_answer_round_by_round(server: Server, tmp_path: Path) -> None:
-    """Questions go to a file and answers come from files, a round at a time; values equal those of a service."""
-    path, plan = tmp_path / "answers.jsonl", Plan(mode="pairwise", comparisons=6, rounds=3)
-    options = asking.Options("ana")
-    path.touch()
-    for number in range(1, 4):
-        result = work.judge(ROWS, plan, options, work.ask_files([path]))
-        assert (result.round, len(result.open_requests)) == (number, [24, 60, 60][number - 1])
-        rows = work.describe_requests(result)
-        responses = [write(question, 1) for question in rows["question"]]
-        lines = rows.with_columns(response=pl.Series(responses)).write_ndjson()
-        path.write_text(path.read_text(encoding="utf-8") + lines, encoding="utf-8")
-    result = work.judge(ROWS, plan, options, work.ask_files([path]))
-    assert (result.open_requests, len(result.requests)) == ([], 144)
-    columns = ["implicitness_judged", "low", "high", "answers"]
-    assert result.rows.select(columns).equals(judge(server, plan).rows.select(columns))
-    with pytest.raises(
-        BadInput, match="none of the 144 answers fits one of 24 requests; give the texts, --llm, --mode, --params"
-    ):
-        work.judge(ROWS, plan, options._replace(model="ben"), work.ask_files([path]))
-
-
-def test_a_cassette_answers(tables: Path, tmp_path: Path) -> None:
-    """Lines of a cassette are answers too, by model, prompt and question."""
-    fields = {"source": "judge", "model": "undertone-sample", "prompt": "judge_implicitness_scale_en"}
-    path = tmp_path / "cassette.jsonl"
-    questions = [json.dumps({"text": text, "context": None}) for text in ("Plain.", "Quite a hat.")]
-    lines = [{**fields, "input": question, "response": f'{{"score": {3 * n}}}'} for n, question in enumerate(questions)]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    rows = pl.DataFrame({"text": ["Quite a hat.", " ", "Plain.", "Quite a hat."], "context": [None, None, "", None]})
-    result = work.judge(rows, Plan(repeats=1), asking.Options("undertone-sample"), work.ask_files([path]))
-    assert result.rows["implicitness_judged"].to_list() == [3.0, None, 0.0, 3.0]  # equal texts are judged once
-    assert result.rows["low"].null_count() == 4  # one answer has no spread
-    path.write_text('{"id": "x", "response": 3}\n', encoding="utf-8")
-    with pytest.raises(BadInput, match="line 1: expected id"):
-        work.ask_files([path])
 
 
 def test_log_probabilities_replace_repeats(server: Server, tmp_path: Path) -> None:
@@ -299,22 +261,3 @@ def test_a_fault_in_one_language_leaves_the_other(server: Server, comments: None
     with pytest.raises(Refused, match="no use, no value of zh is written: zh: always answers 2"):
         run(server, Plan())
     assert set(warehouse.scan("scores").collect()["source"]) == {"notes"}
-
-
-def test_what_cannot_be_judged(server: Server, comments: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mode or rubric that does not exist, no judge, no comments: each has a message that names what to do."""
-    for plan, message in [
-        (Plan(mode="guess"), "no mode 'guess'; there are scale, pairwise"),
-        (Plan("quality", "pairwise"), "texts are not compared by the rubric 'quality'"),
-        (Plan(repeats=0), "at least 1 answer"),
-        (Plan(mode="pairwise", rounds=0), "at least 1 comparison"),
-    ]:
-        with pytest.raises(BadInput, match=message):
-            judge(server, plan)
-    with pytest.raises(Missing, match="no comments from 2026-01-01 to 2026-01-07"):
-        work.sample_comments("2026-01-07")
-    options = build_options(server)._replace(model="")
-    with pytest.raises(BadInput, match="UNDERTONE_JUDGE"):
-        work.run(DAY.isoformat(), PAIRWISE, options)
-    monkeypatch.setenv("UNDERTONE_JUDGE", "judge-2")
-    assert work.run(DAY.isoformat(), PAIRWISE, options, limit=3)["model"] == "judge-2"

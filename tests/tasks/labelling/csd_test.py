@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -112,14 +111,6 @@ def test_a_correction_replaces_what_was_said(project: str) -> None:
     assert {*read_table("dropped").filter(step="labels_in")["reason"]} == {"superseded", "after_adjudication"}
 
 
-def test_of_labels_with_times_the_later_counts(project: str) -> None:
-    """Whenever it comes."""
-    for day, value in ((2, "0"), (1, "1")):
-        time = datetime(2026, 1, day, tzinfo=UTC)
-        csd.add_labels(project, label_all(project, "d", {"subtext": value}, labelled_at=time))
-    assert read_table("labels").filter(rater_id="d", field="subtext")["value"].to_list() == ["0"] * 3
-
-
 def test_round_two_is_given_once_the_adjudicator_is_through(project: str) -> None:
     """A task with a field sent back and another still to be decided waits, so that three people answer both."""
     for rater, value in PARTLY:
@@ -227,17 +218,6 @@ def test_a_task_that_waits_for_no_rater_is_named(project: str, caplog: pytest.Lo
     assert complete not in line
     dropped = read_table("dropped").filter(step="labels_in", reason="unanswered")
     assert dropped["row_key"].str.ends_with("/subtext").to_list() == [True]
-
-
-def test_what_is_missing_is_named(project: str) -> None:
-    """No tasks, and no Label Studio, are Missing; a Label Studio that cannot be reached just now has nothing new."""
-    with pytest.raises(Missing, match="project 'none' has no tasks"):
-        csd.list_step_tasks("none", STEPS[0])
-    assert projects.find_studio() is None
-    with pytest.raises(Missing, match="UNDERTONE_STUDIO_URL"):
-        csd.push(project, STEPS[0], "label_studio", projects.find_studio())
-    studio = projects.Studio("http://127.0.0.1:9", TOKEN)
-    assert csd.collect(project, STEPS[0], "label_studio", studio)["waiting"] == 24
 
 
 def test_agreement_is_over_all_tasks_labelled(project: str, tmp_path: Path) -> None:

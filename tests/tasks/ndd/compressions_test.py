@@ -108,21 +108,6 @@ def test_a_ratio_of_ones_own(data_file: Path) -> None:
 
 
 @pytest.mark.usefixtures("tables")
-def test_publishing_again_changes_nothing(data_file: Path) -> None:
-    """Publishing the same rows twice gives the same table; rows of other systems stay."""
-    names = ("gold", "head", "fast_ndd")
-    assert publish(data_file, *names) == 30
-    before = load_compressions()
-    assert publish(data_file, *names) == 30
-    assert load_compressions().equals(before)
-    assert publish(data_file, "gold", "ppl_deleter") == 40
-    after = load_compressions()
-    assert after.filter(pl.col("system") != "ppl_deleter").equals(before)
-    publish(data_file, "gold", source="other")
-    assert load_compressions().filter(source="sample").equals(after)
-
-
-@pytest.mark.usefixtures("tables")
 def test_publishing_by_another_model_replaces_rows(data_file: Path, count_folder: str) -> None:
     """Rows by another model replace a system's rows; rows of sentences that no longer exist are removed."""
     publish(data_file, "gold", "fast_ndd", "head")

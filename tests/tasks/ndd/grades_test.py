@@ -14,7 +14,7 @@ from pipeline.label.compression import FORM
 from pipeline.metrics.ndd.integrity import AGREEMENT
 from pipeline.papers.ndd import TABLE_13
 from pipeline.slices import parse_day
-from pipeline.tasks.labelling import projects, release
+from pipeline.tasks.labelling import projects
 from pipeline.tasks.ndd import grades
 from pipeline.tasks.studies import rows as studies
 from tests.support.rows.filled import filled
@@ -88,20 +88,6 @@ def list_snapshots(*names: str) -> dict[str, int | None]:
     return {name: warehouse.get_snapshot_id(name) for name in names}
 
 
-def test_tasks_are_given_once(folder: Path) -> None:
-    """Again the same tasks, with the same random ids, and nothing is written; what others get meanwhile is added."""
-    before = warehouse.scan("label_tasks").sort("task_id").collect()
-    assert before["row_id"].n_unique() == before.height == 3 * COUNT - 1
-    assert set(before["thread_id"]) == set(before["comment_id"]) == {f"t{number}" for number in range(COUNT)}
-    snapshots = list_snapshots("label_tasks", "runs", "dropped")
-    assert grades.select_tasks("trams", DAY, SYSTEMS) == before.height
-    assert list_snapshots(*snapshots) == snapshots
-    assert grades.select_tasks("trams", DAY, ["tail"], count=2) == before.height + 2
-    after = warehouse.scan("label_tasks").sort("task_id").collect()
-    assert after.join(before, on=["task_id", "row_id"], how="semi").height == before.height
-    assert warehouse.run_check("labels_have_tasks") == []
-
-
 def test_systems_and_days_are_checked(ready: None) -> None:
     """An unknown system, day or source is refused with those that exist; so is a day without tasks for raters."""
     with pytest.raises(BadInput, match="by 'bert' on 2026-11-19; there are by gold, ndd, ppl_deleter, tail"):
@@ -134,21 +120,6 @@ def test_raters_see_no_system(folder: Path) -> None:
     ]  # fmt: skip
     assert not sheets[0]["task_id"].equals(sheets[1]["task_id"])
     assert sheets[0]["task_id"].sort().equals(sheets[1]["task_id"].sort())
-
-
-def test_new_compressions_go_to_the_raters_of_their_sentence(
-    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """New compressions go to the raters of their sentence, with a warning if they are not named."""
-    grades.export("trams", DAY, folder, ("anna", "ben"))
-    first = pl.read_csv(folder / "assigned.csv")
-    grades.select_tasks("trams", DAY, ["tail"])
-    assert grades.export("trams", DAY, tmp_path, ("chen", "dora"), systems=["tail"]) == COUNT
-    assert "6 tasks are of sentences that were dealt to anna, ben" in caplog.text
-    assert not pl.read_excel(tmp_path / "chen.xlsx", sheet_id=1, raise_if_empty=False).height
-    after = pl.read_csv(folder / "assigned.csv")
-    assert set(after["rater_id"]) == {"anna", "ben"}
-    assert first.join(after, on=first.columns, how="semi").height == first.height == after.height - 2 * COUNT
 
 
 def test_grades_become_means_once_there_are_two(folder: Path) -> None:
@@ -236,44 +207,6 @@ def test_a_system_counts_where_it_was_given(ready: None) -> None:
     grades.collect("trams", DAY, tool="simulated")
     counts = {system: n for (system, field), (_, n) in load_means("simulated").items() if field == "syntax"}
     assert counts == {"gold": COUNT, "ppl_deleter": COUNT, "ndd": 2}
-
-
-def test_grades_of_what_has_changed_do_not_count(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Grades of a changed compression are dropped as unknown; the others stay, and new ones can be added."""
-    grades.collect("trams", DAY, tool="simulated")
-    before = load_means("simulated")
-    write_compressions(ppl_deleter="000110")
-    assert grades.publish("trams", DAY) == 11
-    after = load_means("simulated")
-    assert after == {key: number for key, number in before.items() if key[0] != "ppl_deleter"}
-    assert "6 compressions of 2026-11-19 have changed since" in caplog.text
-    reasons = warehouse.scan("dropped", pl.col("step") == grades.STEP).collect()["reason"].to_list()
-    assert reasons == ["unknown_task"] * 6 * 4
-    grades.select_tasks("trams", DAY, SYSTEMS)
-    assert grades.collect("trams", DAY, tool="simulated") == {"tasks": 17, "graded": 17, "waiting": 0}
-
-
-def test_days_share_grades_of_what_is_the_same(folder: Path) -> None:
-    """Compressions that are the same on another day have the grades they got; its other tasks are none of this day."""
-    grades.collect("trams", DAY, tool="simulated")
-    write_compressions(day=LATER, ndd="111110")
-    assert grades.select_tasks("trams", LATER, ["gold", "ndd"]) == 17 + 5
-    assert grades.publish("trams", LATER) == 6
-    means = grades.load_means("trams", LATER).filter(metric="syntax")
-    assert means.select("system", "n").rows() == [("gold", 6), ("ndd", 1)]
-    assert warehouse.scan("dropped").collect().is_empty()
-    assert len(load_means("simulated")) == 6
-
-
-def test_what_was_withdrawn_does_not_come_back(folder: Path) -> None:
-    """A task taken out on request is not given again, and its grades go with the next look."""
-    grades.collect("trams", DAY, tool="simulated")
-    task = warehouse.scan("label_tasks").sort("task_id").collect().row(0, named=True)
-    release.withdraw([task["row_id"]])
-    assert grades.select_tasks("trams", DAY, SYSTEMS) == 16
-    assert grades.collect("trams", DAY, tool="simulated") == {"tasks": 16, "graded": 16, "waiting": 0}
-    assert sum(n for _, n in load_means("simulated").values()) in (2 * 17, 2 * 16)  # the shared one counts for two
-    assert warehouse.run_check("labels_have_tasks") == []
 
 
 def test_the_papers_numbers_stand_beside(folder: Path) -> None:

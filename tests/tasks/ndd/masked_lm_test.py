@@ -44,21 +44,6 @@ def test_counts_of_the_sample() -> None:
     assert load_model().model.signature == plain
 
 
-def test_a_file_is_counted_into_a_folder(tmp_path: Path) -> None:
-    """The counts are returned; the folder loads wherever it lies and may be overwritten by force."""
-    counts = count_file(TEXTS, tmp_path / "counts")
-    assert counts.rows() == [(4, 21, 13)]
-    lm = load_model(str(tmp_path / "counts"))
-    assert masked_lm.is_count_model(lm)
-    assert {"bus", "soup", "Nobody"} <= list_words(lm)
-    count_file(TEXTS, tmp_path / "counts", force=True)
-    assert load_model(str(tmp_path / "counts")).model_id == lm.model_id
-    shutil.move(tmp_path / "counts", tmp_path / "elsewhere")
-    assert load_model(str(tmp_path / "elsewhere")).model_id == lm.model_id
-    count_file([*TEXTS, "老店没人喜欢"], tmp_path / "both")
-    assert {"bus", "喜欢"} <= list_words(load_model(str(tmp_path / "both")))
-
-
 def test_what_cannot_be_counted(tmp_path: Path) -> None:
     """No words; a folder that holds something else is left alone."""
     with pytest.raises(BadInput, match="there is nothing to count: expected at least one sentence with a word"):

@@ -1,4 +1,4 @@
-"""The page about NDD: it shows what the tables have, and foreign text stays text."""
+"""The page about NDD: it shows what the tables have."""
 
 import json
 from pathlib import Path
@@ -7,33 +7,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline import warehouse
-from pipeline.metrics.ndd.similarity import CASES
 from pipeline.tasks.ndd import compressions
 from pipeline.tasks.ndd import page as ndd_page
 from tests.support.rows.filled import DAY as DATE
 from tests.support.rows.filled import filled
 
 DAY = DATE.isoformat()
-HOSTILE = "<script>alert(1)</script>"
-WORDS = [HOSTILE, "{{ 7 * 7 }}", "\u202ecold", "soup", "."]
-
-
-@pytest.fixture
-def compressed(tables: Path) -> None:
-    """Two sentences of hostile words with a compression by people, three by systems, and their numbers."""
-    rows = [
-        {"source": "notes", "item_id": f"i{number}", "lang": "en", "system": system, "words": WORDS, "rounds": rounds,
-         "ratio": rounds.count(0) / 5, "signature": signature}
-        for number in range(2)
-        for system, rounds, signature in (
-            ("gold", [0, 0, 1, 0, 1], "gold"), ("head", [1, 1, 0, 0, 0], "head"),
-            ("fast_ndd", [1, 0, 2, 0, 1], f"compression:fast_ndd|{HOSTILE}"),
-            ("ndd", [1, 1, 2, 0, 0], "compression:ndd|count:1"),
-        )
-    ]  # fmt: skip
-    warehouse.overwrite("compressions", warehouse.make_slice(source="notes", day=DAY), filled("compressions", *rows))
-    compressions.publish_measures("notes", DAY)
 
 
 def write_study(study: str, *rows: dict[str, Any]) -> None:
@@ -45,28 +24,6 @@ def write_study(study: str, *rows: dict[str, Any]) -> None:
 def load_page(day: str = DAY) -> str:
     """Load the page's text."""
     return Path(ndd_page.write(day)).read_text(encoding="utf-8")
-
-
-@pytest.mark.usefixtures("compressed")
-def test_inputs_are_the_tables() -> None:
-    """Inputs are the numbers, significance, positions and sentences of the tables; absent parts are None."""
-    inputs = ndd_page.load_inputs(DAY)
-    ratio = inputs["compressions"].filter(by="head", metric="ratio")
-    assert ratio.select("source", "lang", "value", "n").rows() == [("notes", "en", 0.6, 2)]
-    significance = inputs["significance"]
-    assert set(significance.select("one", "other").iter_rows()) == {("fast_ndd", "head"), ("ndd", "head")}
-    assert significance["p"].is_between(0, 1).all()
-    assert set(inputs["positions"]["system"]) == {"gold", "fast_ndd", "ndd"}
-    assert [(row["system"], row["words"], row["gold"]) for row in inputs["examples"]] == [
-        ("ndd", WORDS, [True, True, False, True, False])
-    ] * 2
-    assert sorted(inputs["signatures"]) == [f"compression:fast_ndd|{HOSTILE}", "compression:ndd|count:1"]
-    assert len(inputs["explained"]) == sum(len(case.edits) for case in CASES)
-    for explained_case in inputs["explained"]:
-        shares = sum(row["divergence"] * row["weight"] for row in explained_case["rows"])
-        assert explained_case["value"] == pytest.approx(shares)
-    for name in ("ratios", "tests", "overlap", "distributions", "pruning", "predicates", "shift", "human"):
-        assert inputs[name] is None, name
 
 
 @pytest.mark.usefixtures("tables")

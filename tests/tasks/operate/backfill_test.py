@@ -81,6 +81,7 @@ def test_any_order_of_days_and_steps(expected: Tables) -> None:
     check_equal(read_tables(), expected)
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore:Delete operation did not match")  # filters are not safe in threads
 def test_runs_at_once(expected: Tables) -> None:
     """Both days at once, one of them twice: a lost race is tried again, and nothing differs."""

@@ -187,12 +187,3 @@ def test_rows_that_cannot_be_learnt_from() -> None:
     ):
         with pytest.raises(BadInput, match=message):
             fit(rows, comments, recipe)
-
-
-def test_empty_titles_contents_and_comments() -> None:
-    """An article without a title is read all the same, and a comment without words teaches to end."""
-    none = pl.Series([[]], dtype=pl.List(pl.String))
-    articles, comments = make_data(PAIRS[:1])
-    articles, comments = articles.with_columns(title=none, content=none), comments.with_columns(words=none)
-    model = load_result(fit(articles, comments, replace(TINY, epochs=20)))
-    assert generate(model, ([[]], [None]), Decoding(least=0))[0].words == []

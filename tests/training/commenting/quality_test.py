@@ -141,16 +141,6 @@ def test_the_penalty_is_chosen_on_the_validation_part(caplog: pytest.LogCaptureF
     assert (unvalidated.config["low"], unvalidated.config["high"], unvalidated.config["unit"]) == (1, 5, "grade")
 
 
-@pytest.mark.parametrize("objective", ["regression", "ranking"])
-def test_a_validation_part_of_one_comment_does_no_harm(objective: str) -> None:
-    """With one comment in it, there is no order to see and no scale to read: the scorer still orders the test part."""
-    rows = make_comments()
-    is_held = rows["split"] == "validation"
-    rows = pl.concat([rows.filter(~is_held), rows.filter(is_held).head(1)])
-    test = score_test(fit_small(rows, objective=objective, penalty=0.01), rows)
-    assert test.filter(target=5)["score"].min() > test.filter(target=1)["score"].max()  # type: ignore[operator]
-
-
 def test_gradient_is_that_of_the_loss() -> None:
     """By finite differences, for both losses and both targets."""
     rows = make_comments()

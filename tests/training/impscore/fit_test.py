@@ -109,12 +109,6 @@ def test_every_triple_is_seen_once_an_epoch(corpus: Corpus) -> None:
     assert [len(step) for step in steps] == [7, 7, 7, 3]
 
 
-def test_without_a_validation_part_the_training_part_decides(pairs: pl.DataFrame, frozen: Embed) -> None:
-    """Where nothing is kept for validation, the accuracy on all 24 training triples chooses the epoch."""
-    corpus = make_corpus(pairs.filter(split="train"))
-    assert fit(corpus, frozen(corpus), replace(SMALL, epochs=2)).history["count"].to_list() == [24, 24]
-
-
 def test_learns_ten_groups_by_heart(group_corpus: Corpus, frozen: Embed) -> None:
     """Ten graded groups of five steps are ranked without a fault in the end (tau 1), with no pair to learn from."""
     value = train(group_corpus, frozen, Recipe(epochs=200, group_sharpness=8.0))[1].implicitness

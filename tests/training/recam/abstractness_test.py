@@ -1,6 +1,5 @@
 """Training the abstractness scorer: it learns, repeats to the bit, is read back, is measured on words it never saw."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from pipeline.models.encoder import Encoder
 from pipeline.models.word_vectors import WordVectors
 from pipeline.text import concreteness
 from pipeline.text.concreteness import Ratings
-from pipeline.training.recam import abstractness
 from pipeline.training.recam.abstractness import PROFILES, Recipe, evaluate_splits, fit, load, pearson
 from tests.support.killed import equal_weights
 
@@ -131,18 +129,6 @@ def test_what_cannot_be_learnt_is_refused(ratings: Ratings, vectors: WordVectors
     broken = vectors._replace(vectors=np.where(vectors.vectors > 2, np.nan, vectors.vectors))
     with pytest.raises(BadInput, match="the loss is nan in epoch 1"):
         fit(ratings, broken, TINY)
-
-
-def test_many_words_are_scored_in_parts(
-    ratings: Ratings, vectors: WordVectors, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Words that come in another order, twice and in parts have the scores they have alone; no words have none."""
-    result = fit(ratings, vectors, TINY)
-    trained = load(result.tensors, json.loads(json.dumps(result.config)), vectors)
-    expected = trained(WORDS)
-    monkeypatch.setattr(abstractness, "_ROWS", 7)
-    assert trained([*WORDS[::-1], *WORDS]) == pytest.approx([*expected[::-1], *expected], abs=1e-6, nan_ok=True)
-    assert trained([]).shape == (0,)
 
 
 @pytest.mark.slow

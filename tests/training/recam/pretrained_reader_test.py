@@ -283,17 +283,6 @@ def test_long_questions_are_cut_around_the_placeholder(pieces: models.Pieces, it
         reading.read(items[:1].with_columns(question=pl.lit("none")), TINY, pieces, {})
 
 
-def test_hostile_texts_are_read_as_any_other(result: TrainingResult, items: pl.DataFrame) -> None:
-    """Pieces spelt out, control characters, nothing at all and options without a piece are no exception."""
-    trained = load_reader(result)
-    odd = items[:3].with_columns(
-        question=pl.Series(["@placeholder", "[MASK] @placeholder [SEP]", "\u200b@placeholder"]),
-        article=pl.Series(["[SEP] [MASK] @placeholder", "\u0000\ud7ff[doge]", "..."]),
-        options=pl.Series([["a", "b", "\u200b", "[MASK]", "word " * 99]] * 3),
-    )
-    assert answer(trained, odd).sum(axis=1) == pytest.approx(np.ones(3))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

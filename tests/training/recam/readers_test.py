@@ -92,15 +92,6 @@ def test_goes_on_where_it_was_stopped(
         fit(items[1:], recipe, vectors, state, glosses=GLOSSES)
 
 
-def test_words_that_were_not_learnt_are_answered_too(items: pl.DataFrame, vectors: WordVectors) -> None:
-    """A reader scores options that it has not seen; a model of another kind is refused."""
-    result = fit(items, make_recipe("gloss", hidden=6, epochs=1), vectors, glosses=GLOSSES)
-    unseen = items.with_columns(options=pl.lit(["rain", "wet", "snow", "nowhere", "day"]))
-    assert answer(load_reader(result), unseen).sum(axis=1) == pytest.approx(np.ones(len(unseen)))
-    with pytest.raises(BadInput, match="of kind 'subtext'"):
-        load(result.tensors, result.config | {"kind": "subtext"})
-
-
 def test_answers_do_not_depend_on_company(
     result: TrainingResult, items: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
