@@ -298,22 +298,3 @@ def test_a_mark_is_named_by_its_label() -> None:
     ]  # fmt: skip
     with pytest.raises(BadInput, match=rf"e\.json, task {FIRST}, annotation 1: before should be .* found 'F'"):
         label_studio.parse_export(build_export(build_region("before", "F")), TASKS, name="e.json", form=FORM)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"task_id": "f" * 32}, "task f{32}, rater amy, before: expected one of the 2 tasks"),
-        ({"stage": 2}, "expected round 1 and stage 1"),
-        ({"round": 2}, "expected round 1 and stage 1"),
-        ({"field": "after"}, "after: said twice"),
-        ({"value": "F"}, "rater amy: before should be one of A"),
-        ({"field": "mood"}, "rater amy: no field 'mood'"),
-    ],
-)
-def test_labels_of_another_kind_are_refused(change: dict[str, Any], message: str) -> None:
-    """Labels that did not come from a file are checked as well; task, rater and field are named."""
-    labels = read(build_whole())
-    first = labels[:1].with_columns(**{name: pl.lit(v, labels.schema[name]) for name, v in change.items()})
-    with pytest.raises(BadInput, match=message):
-        questionnaire.build_answers(pl.concat([first, labels[1:]]), TASKS)

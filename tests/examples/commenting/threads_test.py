@@ -149,20 +149,6 @@ def test_an_article_that_comes_in_changes_little() -> None:
     assert before.dropped.filter(reason="no_article")["row_key"].to_list() == [f"t000/c{k}" for k in range(8)]
 
 
-def test_small_corpora() -> None:
-    """Of nine articles there is no test, as no part takes more than a tenth; of none, columns without rows."""
-    for count, part in ((9, 0), (10, 1), (35, 3)):
-        splits = build_corpus(*make_frames(*[(30, [(9, 9)] * 30)] * count, (1, [(9, 9)] * 30))).threads["split"]
-        assert [(splits == name).sum() for name in ("test", "validation")] == [part, part]
-    corpus = build_corpus(*make_frames())
-    assert [frame.height for frame in corpus] == [0, 0, 0]
-    assert corpus.dropped.schema == pl.Schema(commenting.DROPPED)
-    statistics = commenting.compute_statistics(corpus.threads, make_frames()[1])
-    assert statistics["articles"].to_list() == [0] * 4
-    assert statistics["comments_per_article"].to_list() == [None] * 4
-    assert commenting.count_categories(corpus.threads).is_empty()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

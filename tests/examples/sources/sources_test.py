@@ -92,18 +92,6 @@ def test_bad_files_are_named(tmp_path: Path, name: str, content: str, message: s
     assert str(tmp_path / name) in str(caught.value)
 
 
-def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
-    """An undecodable byte is named with the line before it; tabs part the fields of tsv."""
-    tabs = table(tmp_path / "a.tsv", ("text", "Explicit"), ('Say "tea",\nplease.', "Make tea."), tabs=True)
-    assert labels(read_own(tabs)) == [('Say "tea", please.', "implicit", "Make tea.")]
-    path = tmp_path / "a.csv"
-    path.write_bytes(b"text\nHello.\n\xff\n")
-    with pytest.raises(BadInput, match=r"a\.csv, line \d: byte 0xff is not UTF-8"):
-        read_own(path)
-    with pytest.raises(BadInput, match="there is no such file"):
-        files.read_table([tmp_path / "b.csv"], {})
-
-
 @pytest.mark.parametrize(
     ("xml", "message"),
     [

@@ -106,17 +106,6 @@ def test_distributions_are_ones(corpus: list[list[str]], sentences: list[list[st
     assert np.exp(-np.concatenate([np.empty(0), *surprisal])) == pytest.approx(chance, abs=1e-6)
 
 
-@settings(max_examples=20)
-@given(corpora, st.randoms(use_true_random=False), st.booleans())
-def test_the_order_of_sentences_does_not_matter(corpus: list[list[str]], random: object, is_folded: bool) -> None:
-    """Sentences in any order give the same tables, words and signature; another corpus gives another signature."""
-    shuffled = list(corpus)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    model, shuffled_model = fit(corpus, 3, is_folded=is_folded), fit(iter(shuffled), 3, is_folded=is_folded)
-    assert (model.words, model.signature) == (shuffled_model.words, shuffled_model.signature)
-    assert fit([*corpus, ["a"]], 3, is_folded=is_folded).signature != model.signature
-
-
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_one_by_one_equals_a_batch(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asks together, one at a time, in small batches and with little kept have the same answers to the last digit."""

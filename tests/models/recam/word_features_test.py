@@ -94,17 +94,3 @@ def test_static_vectors_are_made_once(tiny: Encoder, requested: list[list[str]])
     assert first[2] == pytest.approx(encode(tiny, ["hat"])[0], abs=1e-6)
     assert not first[1].any()
     assert vectors([]).shape == (0, tiny.dim)
-
-
-def test_static_vectors_forget_when_they_are_many(
-    tiny: Encoder, requested: list[list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No more words are kept than the capacity, nor one without an end; what was forgotten is made again, the same."""
-    monkeypatch.setattr(work, "_CAPACITY", 3)
-    vectors = make_static_lookup(tiny)
-    long = "z" * 65
-    before = vectors(["door", "hat", long])
-    vectors(["day", "house"])
-    repeated = vectors(["door", "hat", long, "day"])
-    assert requested == [["door", "hat", long], ["day", "house"], ["door", "hat", long]]
-    assert repeated[:3] == pytest.approx(before, abs=1e-6)

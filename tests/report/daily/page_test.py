@@ -142,12 +142,3 @@ def test_warnings(contents: Any) -> None:
     contents |= {"scores": contents["scores"].with_columns(lang=pl.lit("en")), "weakness": ""}
     contents["model"] = contents["model"] | {"completion_models": ["someone"]}
     assert 'class="warn"' not in render(contents)
-
-
-def test_page_without_model_or_funnel(contents: Any) -> None:
-    """If the model's row or the funnel is gone, the page says so or leaves it out, and still comes."""
-    contents["model"], contents["funnel"] = None, contents["funnel"].clear()
-    contents["evaluations"] = contents["evaluations"].clear()
-    html = render(contents)
-    assert "The table models has no row for this model." in html
-    assert "0</b><span>rows read" in html

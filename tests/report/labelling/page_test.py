@@ -165,16 +165,6 @@ def test_simulated_raters_are_named_on_top(counts: tuple[int, int]) -> None:
         assert html.index('class="warn"') < html.index("<nav")
 
 
-def test_an_empty_project_has_a_page() -> None:
-    """A project without tasks, labels and measures is shown plainly; its counts are 0."""
-    html = render(EMPTY)
-    assert "0 publishable comments 0 valid labels 0 raters 0 waiting fields" in texts(html)
-    assert "None" not in {cell for part in tables(html).values() for row in part for cell in row[2:]}
-    nothing = render(NO_MEASURES)
-    assert "There is nothing to show yet." in nothing
-    assert "<h2" not in nothing
-
-
 def test_null_measures_are_dashes() -> None:
     """Fields whose measures are all null are called undefined, with dashes and without a warning."""
 

@@ -1,6 +1,5 @@
 """Data sets to sentences, answers to completions, both to pairs: nothing lost, and a second time changes nothing."""
 
-import json
 from pathlib import Path
 
 import polars as pl
@@ -141,27 +140,3 @@ def test_the_sample_gives_way(tables: Path, tmp_path: Path) -> None:
     pairs.replay_cassette(DAY, write_cassette(tmp_path / "a.jsonl", answers))
     pairs.build("own", DAY)
     assert pairs.load_all_pairs()["source"].to_list() == ["own", "own"]
-
-
-@pytest.mark.parametrize("split", ["paper", "official", "grouped"])
-def test_splits_of_a_source(tables: Path, split: str) -> None:
-    """Pairs are split by the profile and seed, which the run records."""
-    pairs.replay_cassette(DAY)
-    pairs.build("sample_en", DAY, split)
-    rows = load_table("pairs")
-    held_out_count = {"paper": 0.2, "official": 0.1, "grouped": 0.2}[split] * rows.height
-    assert rows.filter(pl.col("split") != "train").height == pytest.approx(held_out_count, abs=3)
-    assert json.loads(load_table("runs")["config"][0]) == {"split": split, "seed": 42}
-    pairs.build("sample_en", DAY, split, seed=7)
-    assert load_table("pairs")["pair_id"].to_list() == rows["pair_id"].to_list()
-    assert load_table("pairs")["split"].to_list() != rows["split"].to_list()
-
-
-def test_broken_cassette_changes_nothing(tables: object, tmp_path: Path) -> None:
-    """A cassette with one broken line is refused before any source is written, and so is a day written otherwise."""
-    path = Path(write_cassette(tmp_path / "answers.jsonl", [("Brr.", "I am cold.")]))
-    with pytest.raises(BadInput, match="line 2: broken JSON"):
-        pairs.replay_cassette(DAY, str(jsonl(path, *path.read_text(encoding="utf-8").splitlines(), "{")))
-    with pytest.raises(BadInput, match="not a day"):
-        pairs.replay_cassette("yesterday")
-    assert warehouse.get_snapshot_id("completions") is None

@@ -239,12 +239,3 @@ def test_agreement_is_over_all_tasks_labelled(project: str, tmp_path: Path) -> N
     late = label_all(project, "g").select("task_id", "rater_id", "field", "value", round=2)
     late.write_csv(path)
     assert csd.import_labels(project, [path]) == {"not_asked": 21, "late": 3}
-
-
-def test_agreement_names_deleted_fields(project: str) -> None:
-    """Of three tasks that the deciding rater deletes none has a final label, and a line has the count."""
-    add_labels(project)
-    csd.add_labels(project, answer_all(project, 1, "delete"))
-    table = csd.measure_agreement(csd.decide(project))
-    assert table.select("n_three", "n_four", "n_waiting").row(0) == (3, 0, 0)
-    assert csd.explain_agreement(table)[-1] == "fleiss_four and tae leave out fields that were deleted: subtext 3"

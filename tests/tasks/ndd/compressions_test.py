@@ -10,7 +10,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput
 from pipeline.metrics.ndd import compression as measures
 from pipeline.tables import TABLES
-from pipeline.tasks.ndd import compressions, distance, masked_lm, systems
+from pipeline.tasks.ndd import compressions, masked_lm, systems
 from pipeline.tasks.ndd.compressions import Job
 from tests.support.rows.study_rows import KEY, select
 
@@ -211,19 +211,3 @@ def test_measures_and_thresholds_have_their_own_subsets(data_file: Path) -> None
     english = rows.filter(metric="ratio", subset="sample:en:thresholds")
     low, high = (select(english, threshold=n, longest=5)["value"].item() for n in (0.25, 4.0))
     assert high <= low
-
-
-@pytest.mark.usefixtures("tables")
-def test_a_model_for_one_language(data_file: Path, bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where only English has a transformer, systems that compare states compress English alone."""
-    monkeypatch.setenv("UNDERTONE_MASKED_LM", f"en={bert}")
-    assert compressions.list_systems(["cosine"])[-1] == "cosine"
-    rows = compress("cosine", data_file)
-    assert rows["lang"].to_list() == ["en"] * 6
-    assert all(signature.startswith("compression:cosine|hf:") for signature in rows["signature"])
-    soups = [["the", "soup"], ["cold", "soup"]]
-    distances = distance.measure_distances(soups[:1] * 2, soups, masked_lm.load_model())
-    assert [*distances] == ["ndd", "ndd_kl", "perplexity", "cosine", "ensemble"]
-    assert (distances["ndd"][0], distances["perplexity"][0]) == (0, 0)
-    assert distances["cosine"][0] == pytest.approx(1)
-    assert distances["ndd"][1] > 0

@@ -7,14 +7,13 @@ from typing import get_args
 import polars as pl
 import pytest
 
-from pipeline import left_out, sample, warehouse
-from pipeline.errors import BadInput
+from pipeline import left_out, sample
 from pipeline.metrics.ndd import pruning
 from pipeline.metrics.ndd.predicates import Edit
 from pipeline.tables import TABLES
-from pipeline.tasks.ndd import compressions, distance, masked_lm
+from pipeline.tasks.ndd import distance, masked_lm
 from pipeline.text import trees
-from tests.support.rows.study_rows import KEY, select
+from tests.support.rows.study_rows import select
 
 DAY = sample.DAY
 STATES = ("late", "cold", "shut", "new")
@@ -62,21 +61,6 @@ def test_similarities_prefer_the_nearer_edit() -> None:
     assert set(summary["subset"]) <= {"lemma", "supervised"}
 
 
-@pytest.mark.usefixtures("tables")
-def test_another_model_replaces_the_numbers(treebank: list[trees.Tree], count_folder: str) -> None:
-    """A study has the rows of the last run, whatever the model of earlier rows."""
-    signatures = {ref: masked_lm.load_model(ref).model.signature for ref in (None, count_folder)}
-    assert len({*signatures.values()}) == 2
-    for ref, signature in signatures.items():
-        rows = distance.measure_predicates(treebank, DAY, ref)
-        compressions.replace_study("predicates", rows, DAY)
-        all_rows = warehouse.scan("studies").collect()
-        assert all_rows.height == rows.height
-        assert not all_rows.select(KEY).is_duplicated().any()
-        models = {json.loads(text)["model"] for text in all_rows["setting"]}
-        assert models == {f"{signature}|divergence:kl|weights:mean"}
-
-
 def test_pruning_beside_chance(treebank: list[trees.Tree]) -> None:
     """Each reading of a subtree and threshold, of ours and PPL Deleter at one ratio, and as many spans by chance."""
     rows = distance.measure_pruning(treebank, DAY)
@@ -116,15 +100,6 @@ def test_predicates_beside_chance(treebank: list[trees.Tree]) -> None:
     aucs = select(rows.filter(pl.col("metric").str.contains("auc")), measure="chance")
     assert aucs.height
     assert set(aucs["value"]) == {0.5}
-
-
-def test_treebanks(tmp_path: Path) -> None:
-    """Sentences of 2 to 50 words, so many at most; one without any is refused."""
-    assert len(distance.load_treebank(None, 3)) == 3
-    path = tmp_path / "one.conllu"
-    path.write_text("1\tStop\tstop\tVERB\t_\t_\t0\troot\t_\t_\n\n", encoding="utf-8")
-    with pytest.raises(BadInput, match=r"one.conllu: no sentence of 2 to 50 words"):
-        distance.load_treebank(str(path), 3)
 
 
 @pytest.mark.usefixtures("wordnet")

@@ -73,10 +73,3 @@ def test_what_cannot_be_promoted(tables: object, enlist: Enlist) -> None:
     (settings.models() / model_id).rename(settings.models() / "elsewhere")
     with pytest.raises(Missing, match="its folder is not in"):
         models.promote(model_id, NEXT)
-
-
-def test_lists_without_a_promoted_model(tables: object, enlist: Enlist) -> None:
-    """A kind with no promoted model is listed, and none of its models is in force; without models nothing is."""
-    assert not models.list_models().height
-    enlist(DAY, 1, is_promoted=False)
-    assert models.list_models().select("kind", "is_promoted", "is_in_force").rows() == [("impscore", False, False)]

@@ -73,15 +73,6 @@ def test_what_a_step_took_is_shared_out(tables: Path) -> None:
     assert rows["cost_usd"].to_list() == [0.375, 0.125]
 
 
-def test_a_step_of_an_empty_day_leaves_no_rows(tables: Path) -> None:
-    """Where no source has a row, rows of an earlier run go, and nothing is divided by nought."""
-    counts = pl.DataFrame({"source": ["a"], "kept_count": [0]})
-    runs.record_counts(counts, DAY, "model", "score", {}, "r1", runs.start())
-    assert read_runs()["seconds"].null_count() == 0
-    runs.record_counts(counts.clear(), DAY, "model", "score", {}, "r1", runs.start())
-    assert not read_runs().height
-
-
 def test_what_was_told_is_at_hand_for_lineage(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process remembers its rows with DAG, task and run, and neither parameters nor more than a hundred."""
     monkeypatch.setenv("AIRFLOW_CTX_DAG_ID", "score")

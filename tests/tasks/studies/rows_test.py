@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from pipeline import left_out, sample, settings, warehouse
-from pipeline.errors import BadInput, Refused
+from pipeline import sample, settings, warehouse
+from pipeline.errors import BadInput
 from pipeline.metrics.impscore.implicitness import tabulate_figure_3
 from pipeline.models import encoder as encoders
 from pipeline.models.impscore import DESIGNS
@@ -203,37 +203,6 @@ def test_a_fault_of_the_scores_costs_nothing(
     with pytest.raises(BadInput, match=r"not 2\.5; 5 of 5 texts fit no bin: use a model whose I is a cosine"):
         study_rows.stage_detection(source, DAY, build_options(judge), model)
     assert judge.sent.total() == 0
-
-
-def test_small_data_sets(judge: Server, model: str) -> None:
-    """One sentence has no deviation and no pair; without an implicit one there is no implicit part.
-
-    Where nothing is problematic nothing is asked, and there are eight empty bins.
-    """
-    import_rows("mine", [("nice hat", "neither")])
-    study_table = load_staged(study_rows.stage_data_set("mine", DAY, model))
-    assert study_table["study"].unique().to_list() == ["data_sets"]
-    assert study_table["subset"].unique().to_list() == ["mine"]
-    assert study_table.filter(pl.col("metric") == "sd")["value"].to_list() == [0.0]
-    study_table = load_staged(study_rows.stage_detection("mine", DAY, build_options(judge), model))
-    assert study_table["metric"].value_counts().sort("metric").rows() == [("accuracy", 8), ("other_answers", 8)]
-    assert (study_table["row_count"].sum(), study_table["value"].null_count()) == (0, 8)
-    assert judge.sent.total() == 0
-
-
-def test_without_answers_there_is_no_accuracy(tables: Path, source: str, model: str) -> None:
-    """An empty ledger without a service is refused; with some answers the accuracy is over those alone."""
-    cached = asking.Options("small-model", mode="cache-only")
-    with pytest.raises(Refused, match="none of 5 requests has an answer"):
-        study_rows.stage_detection(source, DAY, cached, model)
-    with Server(write=judge_text) as judge:
-        study_rows.stage_detection(source, DAY, build_options(judge), model, limit=2)
-        assert judge.sent.total() == 2
-    left_out.clear()
-    study_table = load_staged(study_rows.stage_detection(source, DAY, cached, model))
-    assert study_table.filter(pl.col("metric") == "accuracy")["row_count"].sum() == 2
-    counts = {row.reason: row.row_count for row in left_out.list_rows()}
-    assert counts == {"no_answer": 3, "not_problematic": 1, "repeated_text": 1}
 
 
 def test_verdicts(judge: Server, source: str) -> None:
