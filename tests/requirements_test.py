@@ -42,13 +42,11 @@ def codes_by_file() -> dict[Path, set[str]]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("(section 3; CSD-08)", {"CSD-08"}),
-        ("IMP-15 to IMP-17", {"IMP-15", "IMP-16", "IMP-17"}),
+        ("(section 3; CSD-08)", {"CSD-08"}), ("IMP-15 to IMP-17", {"IMP-15", "IMP-16", "IMP-17"}),
         ("NDD-10 to 12,\n    38 and 39; E18", {"NDD-10", "NDD-11", "NDD-12", "NDD-38", "NDD-39", "E18"}),
-        ("AAC-07, REC-03 and errata E5", {"AAC-07", "REC-03", "E5"}),
-        ("in 1E5 rows, UTF-16, SHA-256", set()),
+        ("AAC-07, REC-03 and errata E5", {"AAC-07", "REC-03", "E5"}), ("in 1E5 rows, UTF-16, SHA-256", set()),
     ],
-)
+)  # fmt: skip
 def test_codes_of_a_text(text: str, expected: set[str]) -> None:
     """Codes are found alone, in lists and in ranges, also over the end of a line."""
     assert codes(text) == expected

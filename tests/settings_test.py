@@ -9,11 +9,9 @@ from pipeline import settings
 from pipeline.errors import BadInput
 
 SECRETS = {
-    "USER_KEY": settings.user_key,
-    "LLM_KEY": settings.llm_key,
-    "STUDIO_KEY": settings.studio_key,
+    "USER_KEY": settings.user_key, "LLM_KEY": settings.llm_key, "STUDIO_KEY": settings.studio_key,
     "ALERT_URL": settings.alert_url,
-}
+}  # fmt: skip
 OTHERS = {
     "DEADLINE_HOURS": settings.deadline_hours, "IMPORT_BYTES": settings.import_limits,
     "IMPORT_CHARACTERS": settings.import_limits, "IMPORT_MEMORY": settings.import_memory,
@@ -38,7 +36,6 @@ def test_a_secret_may_be_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, read: Callable[[], object]
 ) -> None:
     """The file's content counts without its line break, the variable goes before it, and an empty file is none.
-
     A file that cannot be read is an error with its setting: to go on without the key would drop user ids.
     """
     monkeypatch.delenv(f"UNDERTONE_{name}", raising=False)

@@ -105,12 +105,8 @@ def build(count: int, in_context: bool, place: str) -> dict[str, float]:
     seconds = time.process_time() - started
     assert target_count, "there is nothing to do: no target in the articles"
     return {
-        "articles": count,
-        "tokens": token_count,
-        "targets": target_count,
-        "seconds": seconds,
-        "peak": peak_memory(),
-    }
+        "articles": count, "tokens": token_count, "targets": target_count, "seconds": seconds, "peak": peak_memory(),
+    }  # fmt: skip
 
 
 def plainly(pair: Pair, scores: dict[str, float]) -> list[str]:

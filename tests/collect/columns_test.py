@@ -21,14 +21,12 @@ def test_a_typed_mapping() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("content", "cannot read the mapping 'content'"),
-        ("text=a,likes", "cannot read the mapping 'likes'"),
-        ("text=a,text=b", "names 'text' twice, as 'a' and 'b'"),
-        ("text=", "cannot read the mapping 'text='"),
+        ("content", "cannot read the mapping 'content'"), ("text=a,likes", "cannot read the mapping 'likes'"),
+        ("text=a,text=b", "names 'text' twice, as 'a' and 'b'"), ("text=", "cannot read the mapping 'text='"),
         ("words=content", "unknown fields in the mapping: words; there are text, "),
         ("text=a,timezone=Mars/Base", "no time zone 'Mars/Base'"),
     ],
-)
+)  # fmt: skip
 def test_a_mistyped_mapping(text: str, why: str) -> None:
     """What cannot be read is named together with what could."""
     with pytest.raises(BadInput, match=why):
@@ -38,12 +36,10 @@ def test_a_mistyped_mapping(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("present", "source", "thread", "likes"),
     [
-        (WEIBO, "weibo", "note_id", "comment_like_count"),
-        (BILIBILI, "bilibili", "video_id", "like_count"),
-        (ZHIHU, "zhihu", "content_id", "like_count"),
-        (CRAWLER, "weibo", "weibo_id", "like_count"),
+        (WEIBO, "weibo", "note_id", "comment_like_count"), (BILIBILI, "bilibili", "video_id", "like_count"),
+        (ZHIHU, "zhihu", "content_id", "like_count"), (CRAWLER, "weibo", "weibo_id", "like_count"),
     ],
-)
+)  # fmt: skip
 def test_exports_are_known_by_their_columns(present: str, source: str, thread: str, likes: str) -> None:
     """The columns are those that known tools export; none of a person's but the hashed id is mapped."""
     found, mapping = columns.choose({}, present.split(), "here")

@@ -63,12 +63,10 @@ NO_TABLES = {"transformers", "sentence_transformers", "pyiceberg", "sqlalchemy",
 @pytest.mark.parametrize(
     ("words", "absent"),
     [
-        (["--help"], NO_FRAMES),
-        (["--version"], NO_FRAMES),
-        (["tables"], NO_ENGINE),
+        (["--help"], NO_FRAMES), (["--version"], NO_FRAMES), (["tables"], NO_ENGINE),
         (["score", "implicitness", "lines.txt"], NO_TABLES),
     ],
-)
+)  # fmt: skip
 def test_a_command_imports_what_it_needs(
     request: pytest.FixtureRequest, tmp_path: Path, words: list[str], absent: set[str]
 ) -> None:

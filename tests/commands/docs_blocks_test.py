@@ -81,11 +81,9 @@ ITEM |= {f"option_{n}": word for n, word in enumerate(("bridge", "hope", "idea",
 def write_files(folder: Path) -> None:
     """Write the files that the pages name."""
     reviews = [
-        "I really did not like the soup.",
-        "We came back.",
-        "The menu is long.",
+        "I really did not like the soup.", "We came back.", "The menu is long.",
         "The driver and I have grown old together.",
-    ]
+    ]  # fmt: skip
     comments = ["body,likes,topic,user", *(f"{text},{n},t{n},4711" for n, text in enumerate(reviews))]
     rows = {
         "reviews.csv": ["id,body", *(f"{n},{text}" for n, text in enumerate(reviews, 1))],

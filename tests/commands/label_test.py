@@ -166,13 +166,11 @@ def test_what_is_not_exported(
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("status",), 4, "project 'csd' has no tasks"),
-        (("release",), 4, "project 'csd' has no tasks"),
+        (("status",), 4, "project 'csd' has no tasks"), (("release",), 4, "project 'csd' has no tasks"),
         (("export", "--project", "other"), 4, "project 'other' has no tasks"),
-        (("export", "--day", "yesterday"), 2, "yesterday"),
-        (("collect", "--tool", "paper"), 2, "paper"),
+        (("export", "--day", "yesterday"), 2, "yesterday"), (("collect", "--tool", "paper"), 2, "paper"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], code: int, message: str) -> None:
     """What cannot be done says why, by its exit code too, and writes nothing."""
     run("label", *words).check(code, message)

@@ -68,10 +68,8 @@ def test_three_days_by_schedule_alone(
     if lacking := missing():
         pytest.skip(lacking)
     settings = {
-        "UNDERTONE_SCHEDULES": SCHEDULES,
-        "UNDERTONE_LEAST_NEW_ROWS": "1",
-        "UNDERTONE_RESOURCES": str(resources),
-    }
+        "UNDERTONE_SCHEDULES": SCHEDULES, "UNDERTONE_LEAST_NEW_ROWS": "1", "UNDERTONE_RESOURCES": str(resources),
+    }  # fmt: skip
     with Cluster(tmp_path / "cluster", heartbeat=60, **settings) as cluster:
         put_in_force(monkeypatch, cluster.environment)
         fill(cluster.home / "inbox")

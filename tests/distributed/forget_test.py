@@ -47,12 +47,10 @@ COMMENTS = [
     Comment("t1", "a1", "anna", "what a lovely queue, says one who wants to go"),
     Comment("t1", "d1", "dora", "a reply that stays where it is", "a1"),
     Comment("t1", "b1", "ben", "第三天也迟到，真准时，这是一个要走的人说的"),
-    Comment("t1", "d2", "dora", "and a remark by somebody who stays"),
-    Comment("t1", "a2", "anna", BOTH),
-    Comment("t2", "c1", "carl", BOTH),
-    Comment("t2", "d3", "dora", "so say we all"),
+    Comment("t1", "d2", "dora", "and a remark by somebody who stays"), Comment("t1", "a2", "anna", BOTH),
+    Comment("t2", "c1", "carl", BOTH), Comment("t2", "d3", "dora", "so say we all"),
     Comment("t3", "b2", "ben", "so say we all"),
-]
+]  # fmt: skip
 LATER = [Comment("t4", f"d{n}", "dora", f"{chr(97 + n) * 9} the day after") for n in range(4, 20)]
 THEIRS = {c.comment_id: c.text for c in COMMENTS if c.author in GONE}
 ALONE = {name: text for name, text in THEIRS.items() if name != "b2"}  # which nobody says who stays

@@ -25,13 +25,9 @@ from tests.support.servers.store import bucket, running_store, store_settings
 postgres = server  # a fixture under another name
 Break = Callable[[], AbstractContextManager[None]]
 TASKS = {
-    "daily.collect.run",
-    "daily.tokenize.publish",
-    "impscore.pairs.replay_cassette",
-    "impscore.pairs.build",
-    "tests.faults.whole:select",
-    "tests.faults.whole:look",
-}
+    "daily.collect.run", "daily.tokenize.publish", "impscore.pairs.replay_cassette", "impscore.pairs.build",
+    "tests.faults.whole:select", "tests.faults.whole:look",
+}  # fmt: skip
 
 
 def small(do: whole.Do) -> None:

@@ -19,11 +19,9 @@ TASK = "daily.collect.collect_source"
 def attempt(path: Path, home: Path, began: int, *, waits: bool) -> Attempt:
     """An attempt to import a file, begun at that second of the day; it waits, if asked to, with what it has read."""
     env = {
-        "UNDERTONE_HOME": str(home),
-        "FAULTS_LOG": str(home.parent / "log"),
-        "POLARS_MAX_THREADS": "2",
+        "UNDERTONE_HOME": str(home), "FAULTS_LOG": str(home.parent / "log"), "POLARS_MAX_THREADS": "2",
         "UNDERTONE_ATTEMPT": f"{TASK} 2026-11-20T00:00:{began:02}+00:00",
-    }
+    }  # fmt: skip
     return Attempt(Call("tests.faults.whole:import_file", (str(path),), {"waits": waits}), env)
 
 

@@ -67,10 +67,8 @@ def test_whatever_happens_the_tables_are_those_of_an_undisturbed_run(
         expected = every_row()
         paid = server.served.total()
     kinds = {
-        "between": KILLS // 2,
-        "kill": KILLS - KILLS // 2,
-        **dict.fromkeys(("twice", "ghost"), max(2, KILLS // 10)),
-    }
+        "between": KILLS // 2, "kill": KILLS - KILLS // 2, **dict.fromkeys(("twice", "ghost"), max(2, KILLS // 10)),
+    }  # fmt: skip
     faults = planned(SEED, undisturbed, kinds)
     asking = [call for call, (task, _) in enumerate(undisturbed.took) if task == "tests.faults.whole:ask"]
     faults[asking[0]] += [Fault("kill", share) for share in (0.9, 0.8, 0.7)]  # chance may leave it out

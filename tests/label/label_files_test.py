@@ -47,12 +47,10 @@ def test_a_long_table_of_any_format(tmp_path: Path, ending: str) -> None:
 @pytest.mark.parametrize(
     ("ending", "time"),
     [
-        (".jsonl", "2026-11-20T16:00:00+08:00"),
-        (".jsonl", "2026-11-20 08:00:00"),
-        (".jsonl", "2026-11-20T08:00:00Z"),
+        (".jsonl", "2026-11-20T16:00:00+08:00"), (".jsonl", "2026-11-20 08:00:00"), (".jsonl", "2026-11-20T08:00:00Z"),
         (".parquet", datetime(2026, 11, 20, 8, tzinfo=UTC)),
     ],
-)
+)  # fmt: skip
 def test_times_are_utc(tmp_path: Path, ending: str, time: str | datetime) -> None:
     """A time with a zone is turned into UTC, one without is UTC, and a column of times is taken as it is."""
     labels = read(tmp_path / f"l{ending}", build_row(labelled_at=time, round=2, tool="argilla"))

@@ -154,17 +154,15 @@ def test_answers_hold_all_labels(values_by_rater: dict[tuple[int, str], dict[str
     ("name", "value", "message"),
     [
         ("before", "disruption", "before should be one of A, B, C, D, E, found 'disruption'"),
-        ("after", "1", "after should be one of A, B"),
-        ("after", "none", "after should be one of A, B"),
+        ("after", "1", "after should be one of A, B"), ("after", "none", "after should be one of A, B"),
         ("second", "F", "second should be one of A, B, C, D, E, none, found 'F'"),
         ("difficulty", "hard", "difficulty should be one of easy, medium, difficult, found 'hard'"),
         ("relation", "again", "relation should be"),
         ("span_1", "3-999", "span_1 should be start-end within 0-.* or words that stand there, found '3-999'"),
         ("span_2", "the harbor", "span_2 should be start-end within 0-.*, found 'the harbor'"),
-        ("sarcasm", "1", "no field 'sarcasm'; there are before, after, .*span_2"),
-        ("span", "1-2", "no field 'span'"),
+        ("sarcasm", "1", "no field 'sarcasm'; there are before, after, .*span_2"), ("span", "1-2", "no field 'span'"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_label_is_named(tmp_path: Path, name: str, value: str, message: str) -> None:
     """The message names file, row and field, long and wide; nothing of the file comes in."""
     path = tmp_path / "labels.csv"

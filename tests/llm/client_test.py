@@ -154,12 +154,10 @@ def test_malformed_answers_are_asked_again_twice(engine: sa.Engine, served: Call
 FLAGGED = [
     ({"model": "mod-1", "results": [{"flagged": True}]}, "yes"),
     ({"model": "mod-1", "results": [{"flagged": False}]}, "no"),
-    ({"model": "mod-1", "results": [{"flagged": 1}]}, None),
-    ({"model": "mod-1", "results": [{"flagged": None}]}, None),
-    ({"model": "mod-1", "results": [{}]}, None),
-    ({"model": "mod-1", "results": []}, None),
+    ({"model": "mod-1", "results": [{"flagged": 1}]}, None), ({"model": "mod-1", "results": [{"flagged": None}]}, None),
+    ({"model": "mod-1", "results": [{}]}, None), ({"model": "mod-1", "results": []}, None),
     ({"model": "mod-1", "results": {"flagged": True}}, None),
-]
+]  # fmt: skip
 CHATS = [
     (chat("x"), "answer to x"), (chat("x", content="\ud800 a\0b"), "? a\ufffdb"), (chat("x", content=None), None),
     ({"choices": [{"message": {"content": None, "refusal": "I cannot."}}]}, "I cannot."),

@@ -75,12 +75,10 @@ def test_long_answers_stay_below_the_limit(engine: sa.Engine, concurrency: int) 
 @pytest.mark.parametrize(
     ("model", "params", "name", "limit"),
     [
-        ("m", {}, "max_tokens", limits.OUTPUT_TOKENS),
-        ("gpt-5", {}, "max_completion_tokens", limits.OUTPUT_TOKENS),
-        ("m", {"max_tokens": 7}, "max_tokens", 7),
-        ("m", {"max_completion_tokens": 7}, "max_completion_tokens", 7),
+        ("m", {}, "max_tokens", limits.OUTPUT_TOKENS), ("gpt-5", {}, "max_completion_tokens", limits.OUTPUT_TOKENS),
+        ("m", {"max_tokens": 7}, "max_tokens", 7), ("m", {"max_completion_tokens": 7}, "max_completion_tokens", 7),
     ],
-)
+)  # fmt: skip
 def test_a_limit_on_tokens_is_sent(
     engine: sa.Engine, served: Callable[..., Server], model: str, params: dict[str, Any], name: str, limit: int
 ) -> None:

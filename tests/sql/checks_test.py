@@ -16,26 +16,22 @@ TASK, ROW, MADE = digest("t", 32), digest("r", 16), digest("m", 32)
 def clean() -> dict[str, pl.DataFrame]:
     """Two days: the first tokenized and scored in full, the second only collected, with one row dropped."""
     comments = filled(
-        "comments",
-        {"text": "cold today"},
-        {"text": "cold today, is it", "parent_id": "c1", "root_id": "c1"},
+        "comments", {"text": "cold today"}, {"text": "cold today, is it", "parent_id": "c1", "root_id": "c1"},
         {"text": "not a mail: a @ b, nor a number: 1380013800 or 138001380001", "parent_id": "c2", "root_id": "c1"},
         {"text": "tomorrow", "day": NEXT},
-    )
+    )  # fmt: skip
     first = comments.filter(day=DAY)
     return {
         "comments": comments,
         "tokens": filled("tokens", *({"text_hash": h} for h in first["text_hash"])),
         "scores": filled("scores", *({"comment_id": c, "model_id": m} for c in first["comment_id"] for m in "ab")),
         "scores_explained": filled(
-            "scores_explained",
-            {"comment_id": "c1", "text": "cold today"},
+            "scores_explained", {"comment_id": "c1", "text": "cold today"},
             {"comment_id": "c1", "text": "cold today", "position": 2},
         ),
         "dropped": filled("dropped", {}, {"day": NEXT}, {"step": "pairs"}),
         "runs": filled(
-            "runs",
-            {"read_count": 4, "kept_count": 3, "dropped_count": 1},
+            "runs", {"read_count": 4, "kept_count": 3, "dropped_count": 1},
             {"day": NEXT, "read_count": 2, "kept_count": 1, "dropped_count": 1},
             {"step": "pairs", "read_count": 1, "kept_count": 0, "dropped_count": 1},
         ),
@@ -52,7 +48,7 @@ def clean() -> dict[str, pl.DataFrame]:
         "metric_scores": filled("metric_scores", {"generated_id": MADE}),
         "comment_grades": filled("comment_grades", {"comment_id": "c1"}, {"comment_id": MADE}),
         "compressions": filled("compressions", {"system": "gold"}, {"system": "ndd"}),
-    }
+    }  # fmt: skip
 
 
 def violations(select: Select, check: str, frames: dict[str, pl.DataFrame]) -> list[tuple[Any, ...]]:

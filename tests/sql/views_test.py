@@ -22,12 +22,10 @@ def score(name: str, model: str, value: float, **more: Any) -> dict[str, Any]:
 def test_articles_distinct_takes_the_longer_text(select: Select) -> None:
     """Of one article's rows the longest text is taken, of equally long ones the first origin; others stay."""
     articles = [
-        {"origin": "b", "text": "long text"},
-        {"origin": "a", "text": "short"},
-        {"origin": "b", "text": "tie", "thread_id": "t2"},
-        {"origin": "a", "text": "tea", "thread_id": "t2"},
+        {"origin": "b", "text": "long text"}, {"origin": "a", "text": "short"},
+        {"origin": "b", "text": "tie", "thread_id": "t2"}, {"origin": "a", "text": "tea", "thread_id": "t2"},
         {"origin": "a", "text": "next", "day": NEXT},
-    ]
+    ]  # fmt: skip
     sql = "select day, thread_id, origin, text from articles_distinct order by day, thread_id"
     rows = [(DAY, "t1", "b", "long text"), (DAY, "t2", "a", "tea"), (NEXT, "t1", "a", "next")]
     assert select(sql, articles=articles) == rows
@@ -127,11 +125,9 @@ def test_commenter_scores_are_means(select: Select) -> None:
     first, second = digest("a", 32), digest("b", 32)
     values = {first: 0.2, second: 0.4}
     grades = [
-        {"comment_id": first, "grade": 4.0},
-        {"comment_id": first, "grade": 2.0, "project": "b"},
-        {"comment_id": second, "grade": 2.0},
-        {"comment_id": "c1", "grade": 1.0},
-    ]
+        {"comment_id": first, "grade": 4.0}, {"comment_id": first, "grade": 2.0, "project": "b"},
+        {"comment_id": second, "grade": 2.0}, {"comment_id": "c1", "grade": 1.0},
+    ]  # fmt: skip
     rows = select(
         "select * from commenter_scores order by all",
         generated_comments=[{"generated_id": name} for name in values],

@@ -20,13 +20,11 @@ def test_nothing_but_blanks_is_left_out(text: str, lang: str) -> None:
 @pytest.mark.parametrize(
     ("lang", "text", "expected"),
     [
-        ("zh", "他没来。你说呢？", ["他没来。", "你说呢？"]),
-        ("zh", "“真的吗？”她问。", ["“真的吗？”", "她问。"]),
-        ("en", "Mr. Ng didn't call. Fine!", ["Mr. Ng didn't call.", "Fine!"]),
-        ("zh", "一行\n两行", ["一行", "两行"]),
+        ("zh", "他没来。你说呢？", ["他没来。", "你说呢？"]), ("zh", "“真的吗？”她问。", ["“真的吗？”", "她问。"]),
+        ("en", "Mr. Ng didn't call. Fine!", ["Mr. Ng didn't call.", "Fine!"]), ("zh", "一行\n两行", ["一行", "两行"]),
         ("und", "שלום עולם היום", ["שלום עולם היום"]),
     ],
-)
+)  # fmt: skip
 def test_a_sentence_is_written_as_it_stood(lang: str, text: str, expected: list[str]) -> None:
     """With all its words, marks stand where they stood and English words apart."""
     assert [join_words(each, [True] * len(each.words)) for each in split_sentences(text, lang)] == expected

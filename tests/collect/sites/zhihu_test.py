@@ -84,13 +84,11 @@ def test_drift_is_never_an_empty_list(body: dict[str, Any]) -> None:
     ("body", "following"),
     [
         (page(item(), is_end=False, next=URL + "456_1090_0"), URL + "456_1090_0"),
-        (page(item(), is_end=True, next=URL + "456_1090_0"), None),
-        (page(is_end=False, next=URL + "456_1090_0"), None),
-        (page(item(), is_end=False, next=URL), None),
-        (page(item(), is_end=False, next=""), None),
+        (page(item(), is_end=True, next=URL + "456_1090_0"), None), (page(is_end=False, next=URL + "456_1090_0"), None),
+        (page(item(), is_end=False, next=URL), None), (page(item(), is_end=False, next=""), None),
         ({"data": [item()]}, None),
     ],
-)
+)  # fmt: skip
 def test_cursors(body: dict[str, Any], following: str | None) -> None:
     """The next address is followed to the letter; is_end, an empty page or the same address again is the end."""
     assert zhihu.find_next_url(body, URL) == following

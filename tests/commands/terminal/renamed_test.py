@@ -34,18 +34,16 @@ def test_each_new_name_exists_and_each_old_one_is_gone() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("rank --json", "groups rank --json"),
-        ("score day 2026-11-19", "score implicitness --day 2026-11-19"),
+        ("rank --json", "groups rank --json"), ("score day 2026-11-19", "score implicitness --day 2026-11-19"),
         ("ndd one other -m count", "ndd distance one other -m count"),
         ("ndd-study test --limit 4", "ndd test --limit 4"),
         ("ndd-study compress --format=google", "ndd measure --data-format=google"),
         ("ndd-study rate --systems gold --sheet anna", "ndd rate --system gold --rater anna"),
         ("metric overlap --metric bleu_1", "commenting overlap --metric bleu_1"),
-        ("query select --csv", "query select --format csv"),
-        ("recover --ask m -- --ask", "recover --llm m -- --ask"),
+        ("query select --csv", "query select --format csv"), ("recover --ask m -- --ask", "recover --llm m -- --ask"),
         ("cloze rate imperceptibility --label-studio", "cloze rate imperceptibility --tool label_studio"),
     ],
-)
+)  # fmt: skip
 def test_old_names_become_new_ones_with_a_line(old: str, new: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The words of an old command line become those of the new one; one line names what changed."""
     assert renamed.rename(old.split(), FAMILIES) == new.split()

@@ -118,7 +118,6 @@ MANY = make_frames(*[(50, [(9, n % 5) for n in range(8)]) for _ in range(400)])
 
 def test_draws_are_at_random() -> None:
     """Another seed draws others; parts have their sizes, in any half of the ids; places fall on all comments.
-
     Articles fit for the test are in validation as often as in train: what the test left over does not come last.
     """
     articles: list[Thread] = [(50, [(9, 9)] * 3 if n % 2 else [(9, 0)] * 3) for n in range(400)]
@@ -185,11 +184,9 @@ def test_statistics_by_hand() -> None:
     numbered = [("news", thread, f"c{n}", *numbers) for n, (thread, *numbers) in enumerate(rows)]
     statistics = commenting.compute_statistics(threads, make_frame(numbered, COMMENT))
     assert statistics.select(*statistics.columns[:8]).rows() == [
-        ("train", 2, 3, 1.5, 2.0, 15.0, 200.0, 6.0),
-        ("validation", 0, 0, None, None, None, None, None),
-        ("test", 1, 1, 1.0, None, 6.0, 50.0, 2.0),
-        ("all", 3, 4, pytest.approx(4 / 3), 2.0, 12.0, 150.0, 5.0),
-    ]
+        ("train", 2, 3, 1.5, 2.0, 15.0, 200.0, 6.0), ("validation", 0, 0, None, None, None, None, None),
+        ("test", 1, 1, 1.0, None, 6.0, 50.0, 2.0), ("all", 3, 4, pytest.approx(4 / 3), 2.0, 12.0, 150.0, 5.0),
+    ]  # fmt: skip
     assert statistics.columns[1:8] == ["articles", "comments", *Part._fields[1:]]
     assert statistics.select(pl.col("^paper_.*$")).rows() == [tuple(part) for part in TABLE_2.values()]
 

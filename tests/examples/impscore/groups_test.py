@@ -21,14 +21,11 @@ def test_a_row_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("{", "line 2: broken JSON"),
-        ([], "line 2: expected a JSON object, found \\[\\]"),
-        ({}, "field 'group'"),
-        ({**GOOD, "group": "tea"}, "no other line has"),
-        ({"group": "x", "sentences": ["one", " "]}, "a list of texts"),
+        ("{", "line 2: broken JSON"), ([], "line 2: expected a JSON object, found \\[\\]"), ({}, "field 'group'"),
+        ({**GOOD, "group": "tea"}, "no other line has"), ({"group": "x", "sentences": ["one", " "]}, "a list of texts"),
         ({"group": "x", "sentences": ["one", "one"]}, "all different"),
     ],
-)
+)  # fmt: skip
 def test_a_bad_line_is_named(tmp_path: Path, entry: object, message: str) -> None:
     """What is not a group is bad input that names file, line and what was expected."""
     with pytest.raises(BadInput, match=message) as caught:

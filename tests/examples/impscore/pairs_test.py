@@ -59,13 +59,11 @@ def test_positives_and_the_dropped_by_hand() -> None:
     """Answers become pairs with their language; those that give none are dropped by completion with a reason."""
     pairs, dropped = examples.pair_completions(
         answers(
-            ("Nice hat.", "Explicit: I dislike the hat.", "explicit_en"),
-            ("你可真准时。", "你迟到了。", "explicit_zh"),
+            ("Nice hat.", "Explicit: I dislike the hat.", "explicit_en"), ("你可真准时。", "你迟到了。", "explicit_zh"),
             ("Nice weather.", "I'm sorry, but I can't assist with that request.", "explicit_en"),
-            ("Bless him.", "bless him.", "explicit_en"),
-            ("Nice hat.", "I dislike the hat.", "irony_en"),
+            ("Bless him.", "bless him.", "explicit_en"), ("Nice hat.", "I dislike the hat.", "irony_en"),
         )
-    )
+    )  # fmt: skip
     assert pairs.select("source", "lang", "implicit", "explicit", "completion_id").rows() == [
         ("own", "en", "Nice hat.", "I dislike the hat.", f"{0:064x}"),
         ("own", "zh", "你可真准时。", "你迟到了。", f"{1:064x}"),
@@ -98,7 +96,6 @@ def test_answers_to_the_wording_in_force_come_first() -> None:
 
 def test_answers_that_were_cut_off_are_dropped() -> None:
     """An answer that a limit of tokens ended half-way is no explicit sentence; the next attempt counts.
-
     What another model or prompt answers is a question of its own.
     """
     items = [("Nice hat.", answer, "explicit_en") for answer in ("I dislike", "I dislike the hat.")]
@@ -132,7 +129,6 @@ def test_positives_of_labels() -> None:
 @given(drawn_rows, seeds)
 def test_negatives_are_foreign_and_of_the_same_source(rows: list[tuple[str, str, str]], seed: int) -> None:
     """A negative is another pair's explicit text of the source, and no meaning of the sentence where there are others.
-
     Never the pair's own text even under another id; as many as positives (IMP-19), which they leave as they are.
     """
     pairs = triples(rows)
@@ -195,7 +191,6 @@ def point(*degrees: float) -> np.ndarray:
 
 def test_hard_negatives_are_near_but_not_the_same() -> None:
     """The nearest of those drawn is taken, unless its cosine reaches 0.95, and no meaning of the same sentence.
-
     Where all are as near as that the farthest is taken; vectors must be as many as pairs.
     """
     degrees = (0, 10, 30, 60, 100)  # 18.2 degrees are a cosine of 0.95

@@ -151,14 +151,12 @@ def test_capitals_are_carried_over() -> None:
 NET = [
     ("warm", "a", "warm mild", "neither hot nor cold", "!1:cold"),
     ("heat", "a", "warm hot lukewarm_bath", "of some heat", ""),
-    ("cold", "a", "cold chilly", "of little heat", "!1:warm"),
-    ("soft", "a", "soft", "not hard", "!1:hard"),
+    ("cold", "a", "cold chilly", "of little heat", "!1:warm"), ("soft", "a", "soft", "not hard", "!1:hard"),
     ("hard", "a", "hard", "not soft", "!1:soft"),
     ("dry", "a", "dry sweet arid", "without water, or without sugar", "!1:sugary !1:wet"),
-    ("sugary", "a", "sweet", "with sugar", "!1:dry"),
-    ("wet", "a", "wet", "with water", "!1:dry"),
+    ("sugary", "a", "sweet", "with sugar", "!1:dry"), ("wet", "a", "wet", "with water", "!1:dry"),
     ("warmth", "n", "warm", "a pause in the warm", ""),
-]
+]  # fmt: skip
 
 
 @pytest.fixture

@@ -49,12 +49,10 @@ def test_decoding_undoes_repr(text: str) -> None:
     ("level", "text", "message"),
     [
         ("6", "cats", "field 'toxicity_human' should be a number from 1 to 5 but is '6'"),
-        ("nan", "cats", "field 'toxicity_human'"),
-        ("3", r"b'\xff'", "field 'text' should be a repr of UTF-8 bytes"),
-        ("3", "b'cats', exit()'", "field 'text'"),
-        ("3", r"b'\d'", "field 'text'"),
+        ("nan", "cats", "field 'toxicity_human'"), ("3", r"b'\xff'", "field 'text' should be a repr of UTF-8 bytes"),
+        ("3", "b'cats', exit()'", "field 'text'"), ("3", r"b'\d'", "field 'text'"),
     ],
-)
+)  # fmt: skip
 def test_toxigen_bad_rows(tmp_path: Path, level: str, text: str, message: str) -> None:
     """A level out of range and a broken repr stop the reading, by file and line; a repr is never evaluated as code."""
     path = table(tmp_path / "toxigen.csv", TOXIGEN, ("", 1, 2, "fine"), ("", 1, level, text))
@@ -153,11 +151,9 @@ def test_sbic(tmp_path: Path) -> None:
     table(tmp_path / "SBIC.v2.agg.trn.csv", ("post",), ("not read",))
     data_set = read("sbic", tmp_path)
     assert labels(data_set) == [
-        ("Cats know & care.", "implicit", "cats are sly"),
-        ("Cats know & care.", "implicit", "cats are vain"),
-        (owls, "neither", None),
-        ("Bees buzz.", "neither", None),
-    ]
+        ("Cats know & care.", "implicit", "cats are sly"), ("Cats know & care.", "implicit", "cats are vain"),
+        (owls, "neither", None), ("Bees buzz.", "neither", None),
+    ]  # fmt: skip
     dropped = {3: "same_row", 4: "another_reader", 5: "no_explanation", 6: "no_explanation", 8: "same_row"}
     dropped |= {9: "no_label", 10: "blank_text", 12: "same_text"}
     assert reasons(data_set) == [(reason, f"{path.name}:{row}") for row, reason in dropped.items()]

@@ -68,11 +68,9 @@ def test_snarks(tmp_path: Path) -> None:
     assert data_set.sentences.select("item_id", "prompt").rows() == prompts
     data_set = read("snarks", jsonl(tmp_path / "snarks.jsonl", HARD, {**HARD, "target": "(A)"}))
     assert [row[:2] for row in labels(data_set)] == [
-        ("A dry day.", "neither"),
-        ("A fine flood.", "implicit"),
-        ("A dry day.", "implicit"),
+        ("A dry day.", "neither"), ("A fine flood.", "implicit"), ("A dry day.", "implicit"),
         ("A fine flood.", "neither"),
-    ]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ LABELS = ("implicit", "explicit", "neither")
 
 def test_the_thirteen_of_table_6() -> None:
     """Their pairs add up to the paper's total, and models wrote 33,862 and 1,496 of them (IMP-12, IMP-15).
-
     A name that is not among them is refused with those that are.
     """
     with pytest.raises(BadInput, match=r"no source 'reddit'; expected one of toxigen, .*, pdtb, davidson$"):
@@ -73,18 +72,16 @@ def test_own_sentences_and_their_defaults(tmp_path: Path) -> None:
         ("a.csv", "words\nHello.\n", r"a\.csv: expected the column 'text'; found 'words'"),
         ("a.csv", "text,text\na,b\n", r"line 1: the column 'text' is repeated"),
         ("a.csv", 'text,label\n"Two\nlines.",implicit\nHello.\n', "line 4: expected 2 fields as in the first row"),
-        ("a.csv", 'text\n"Hello.\n', "line 2: unexpected end of data"),
-        ("a.csv", "text\n", "the file holds no rows"),
+        ("a.csv", 'text\n"Hello.\n', "line 2: unexpected end of data"), ("a.csv", "text\n", "the file holds no rows"),
         ("a.csv", "text,label\nHello.,rude\n", "line 2: field 'label' should be one of implicit, explicit, neither"),
         ("a.csv", "text,lang\nHello.,English\n", "line 2: field 'lang' should be two or three small letters"),
         ("a.csv", "text,item_id\nHello.,1\nYou.,1\n", "line 3: field 'item_id' should be one that no other row has"),
         ("a.jsonl", '{"text": "Hello."}\n\n{"text": }\n', "line 3: broken JSON"),
         ("a.jsonl", '{"text": "Hello."}\n{"words": "Hello."}\n', "line 2: expected the column 'text'"),
         ("a.jsonl", '{"text": ["Hello."]}\n', "line 1: field 'text' should be text or a number"),
-        ("a.parquet", "text", "not a parquet file"),
-        ("a.docx", "text", "cannot read .docx"),
+        ("a.parquet", "text", "not a parquet file"), ("a.docx", "text", "cannot read .docx"),
     ],
-)
+)  # fmt: skip
 def test_bad_files_are_named(tmp_path: Path, name: str, content: str, message: str) -> None:
     """What breaks the layout stops the reading, with file, line, field and what was expected."""
     with pytest.raises(BadInput, match=message) as caught:

@@ -39,7 +39,6 @@ def test_with_weights_of_one_it_is_sacrebleu(seed: int, smoothing: str, is_effec
 
 def test_fractional_weights_by_hand() -> None:
     """PRC_1 and PRC_2 of (B.2), each word as much as its best weighted reference has it.
-
     c = a a b c, r1 = a a b (0.5), r2 = a b b d (0.8). Unigrams: a min(2, max(0.5 · 2, 0.8 · 1)) = 1,
     b min(1, max(0.5, 0.8 · 2)) = 1, c 0: 2 / 4. Bigrams: aa 0.5, ab max(0.5, 0.8), bc 0: 1.3 / 3. The closest length is
     4, no penalty.
@@ -78,12 +77,10 @@ def test_length_readings() -> None:
 @pytest.mark.parametrize(
     ("smoothing", "expected"),
     [
-        ("none", 0),
-        ("floor", (2 / 3 * 0.1 / 2 * 0.1 / 1) ** (1 / 3)),
-        ("add_k", (2 / 3 * 1 / 3 * 1 / 2) ** (1 / 3)),
+        ("none", 0), ("floor", (2 / 3 * 0.1 / 2 * 0.1 / 1) ** (1 / 3)), ("add_k", (2 / 3 * 1 / 3 * 1 / 2) ** (1 / 3)),
         ("exp", (2 / 3 * 1 / (2 * 2) * 1 / (4 * 1)) ** (1 / 3)),
     ],
-)
+)  # fmt: skip
 def test_smoothing_by_hand(smoothing: str, expected: float) -> None:
     """Of a x b against a b c: two of three words, no bigram of two, no trigram of one (Chen & Cherry, 2014)."""
     assert score_text(bleu(3, smoothing), "a x b", ["a b c"]) == pytest.approx(expected)

@@ -13,12 +13,10 @@ from pipeline.metrics.overlap.weights import normalise
 @pytest.mark.parametrize(
     ("preset", "expected"),
     [
-        ("s/5", [0.2, 0.8, 0.6, 0.5]),
-        ("(s-1)/4", [0, 0.75, 0.5, 0.375]),
-        ("s/max", [0.25, 1, 1, 2.5 / 3]),
+        ("s/5", [0.2, 0.8, 0.6, 0.5]), ("(s-1)/4", [0, 0.75, 0.5, 0.375]), ("s/max", [0.25, 1, 1, 2.5 / 3]),
         ("none", [1, 1, 1, 1]),
     ],
-)
+)  # fmt: skip
 def test_presets_by_hand(preset: str, expected: list[float]) -> None:
     """Grades 1 and 4 of one article, 3 and 2.5 of another (AAC-18)."""
     actual = normalise([1, 4, 3, 2.5], preset, ["x", "x", "y", "y"])

@@ -21,11 +21,9 @@ from tests.support.rows.tiny import LENGTH, WIDTH, build_roberta
 
 SENTENCES = [
     ["the", "salty", "soup", "is", "not", "good"],
-    ["please", "close", "the", "window", ",", "it", "is", "unusually", "cold", "here"],
-    ["good", "morning"],
-    list("今天的天气不好"),
-    [],
-]
+    ["please", "close", "the", "window", ",", "it", "is", "unusually", "cold", "here"], ["good", "morning"],
+    list("今天的天气不好"), [],
+]  # fmt: skip
 TEXTS = ["the soup that they salted is not what we like", "close the windows before it is cold", "这个碗你洗得真干净"]
 NEAR = 1e-5  # what the batch that a row falls in moves log probabilities by, at most
 
@@ -107,7 +105,6 @@ def words() -> st.SearchStrategy[list[str]]:
 @example(["'s", "'s", "天", "气", "\u0301"])
 def test_pieces_are_those_of_the_joined_words(loaded: Loaded, sentence: list[str]) -> None:
     """Words that are cut one by one are the words joined with blanks and cut, and none is a mask (NDD-08).
-
     Where blanks change pieces, none stands next to Chinese words (`any_masked_lm_test`).
     """
     if not loaded.model.word_pieces.ignores_blanks:
@@ -128,7 +125,6 @@ def test_a_word_without_pieces_is_an_unknown_one(loaded: Loaded, model: MaskedLM
 
 def test_a_word_is_masked_as_in_the_joined_text(loaded: Loaded) -> None:
     """Each place of each sentence, by the whole model on the text joined with the mask in the word's place.
-
     Before and behind a sentence nothing is masked (NDD-09).
     """
     places = list_places(SENTENCES)
@@ -146,7 +142,6 @@ def test_a_word_is_masked_as_in_the_joined_text(loaded: Loaded) -> None:
 
 def test_neither_batch_nor_order_changes_what_is_said(bert: Path, model: MaskedLM) -> None:
     """Batches of 7, of 1 and of all, and the asks in another order, with some twice.
-
     With bfloat16 probabilities are rough, but float32, and sum to one. The signature names the folder and the options.
     """
     places = list_places(SENTENCES)

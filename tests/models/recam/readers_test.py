@@ -14,11 +14,8 @@ from pipeline.models.recam.readers import Encoder, Padded, Reader, Shape, Unit, 
 
 N, D, HIDDEN = 3, 4, 5
 SETTINGS: dict[str, dict[str, Any]] = {
-    "gated": {},
-    "attentive": {"hops": 1},
-    "gloss": {"hops": 1, "has_gloss": True},
-    "lstm": {"unit": "lstm", "hops": 2},
-}
+    "gated": {}, "attentive": {"hops": 1}, "gloss": {"hops": 1, "has_gloss": True}, "lstm": {"unit": "lstm", "hops": 2},
+}  # fmt: skip
 every_setting = pytest.mark.parametrize("name", SETTINGS)
 
 
@@ -40,12 +37,10 @@ def padded(lengths: list[int], seed: int, filler: float = 0.0) -> Padded:
 def make_inputs(name: str, filler: float = 0.0) -> dict[str, Any]:
     """Three passages and summaries, and four candidates with glosses."""
     return {
-        "passage": padded([6, 2, 1], 2, filler),
-        "summary": padded([3, 5, 1], 3, filler),
-        "place": torch.tensor([2, 0, 0]),
-        "candidates": torch.randn(4, D, generator=torch.Generator().manual_seed(9)),
+        "passage": padded([6, 2, 1], 2, filler), "summary": padded([3, 5, 1], 3, filler),
+        "place": torch.tensor([2, 0, 0]), "candidates": torch.randn(4, D, generator=torch.Generator().manual_seed(9)),
         "glosses": padded([2, 4, 1, 3], 4, filler) if name == "gloss" else None,
-    }
+    }  # fmt: skip
 
 
 def scores(model: Reader, inputs: dict[str, Any]) -> Tensor:

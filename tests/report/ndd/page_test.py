@@ -164,12 +164,10 @@ def test_compressors_stand_beside_the_papers(page_tables: dict[str, list[list[st
 @pytest.mark.parametrize(
     ("source", "tables", "f1"),
     [
-        ("google", "tables 3 and 12", 61.2),
-        ("my BNC", "table 4", None),
-        ("broadcast", "table 4", None),
+        ("google", "tables 3 and 12", 61.2), ("my BNC", "table 4", None), ("broadcast", "table 4", None),
         ("own", "", None),
     ],
-)
+)  # fmt: skip
 def test_a_source_has_the_papers_numbers_of_its_data_set(source: str, tables: str, f1: float | None) -> None:
     """They go by the name of the source, not by its language; a source of another name has none."""
     name, printed = paper.find_compressors(source)

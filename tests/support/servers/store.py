@@ -23,11 +23,9 @@ def store_settings(url: str, warehouse: str, **keys: str) -> dict[str, str]:
     return {
         **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "test"),
         **dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), "us-east-1"),
-        **dict.fromkeys(("AWS_ALLOW_HTTP", "AWS_EC2_METADATA_DISABLED"), "true"),
-        "AWS_ENDPOINT_URL": url,
-        "UNDERTONE_WAREHOUSE": warehouse,
-        **keys,
-    }
+        **dict.fromkeys(("AWS_ALLOW_HTTP", "AWS_EC2_METADATA_DISABLED"), "true"), "AWS_ENDPOINT_URL": url,
+        "UNDERTONE_WAREHOUSE": warehouse, **keys,
+    }  # fmt: skip
 
 
 @contextmanager

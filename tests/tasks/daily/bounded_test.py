@@ -54,13 +54,11 @@ def test_what_comes_back(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        ("full", 75, "/scratch/x: there is no space left"),
-        ("name", 2, "this name is not UTF-8"),
-        ("no memory", 2, "takes more than 400 MB"),
-        ("BadInput", 2, "^line 7: no x{3989}$"),
+        ("full", 75, "/scratch/x: there is no space left"), ("name", 2, "this name is not UTF-8"),
+        ("no memory", 2, "takes more than 400 MB"), ("BadInput", 2, "^line 7: no x{3989}$"),
         ("Retry", 75, "^line 7: no"),
     ],
-)
+)  # fmt: skip
 def test_errors_keep_their_code(error: str, code: int, message: str, caplog: pytest.LogCaptureFixture) -> None:
     """An error of ours or of the system ends an import with the code of any command, and no traceback; it is cut."""
     with pytest.raises(UndertoneError, match=message) as caught:

@@ -81,13 +81,11 @@ def test_a_short_text_is_no_label_and_no_number(inbox: Path) -> None:
     """Whose whole comments are `1`, `user` and `text` takes nothing with them that others said, answered or counted."""
     put_comments("1", "user", "text")
     remaining = {
-        "labels": [{"value": "1"}],
-        "annotations": [{"state": "adopted", "value": "1"}],
+        "labels": [{"value": "1"}], "annotations": [{"state": "adopted", "value": "1"}],
         "runs": [{"step": "ask", "config": '{"kind": "text"}'}],
         "pairs": [{"implicit": "a remark", "explicit": "text", "negative": "user"}],
-        "completions": [build_request("what others say", "1")],
-        "sentences": [{"text": "1"}],
-    }
+        "completions": [build_request("what others say", "1")], "sentences": [{"text": "1"}],
+    }  # fmt: skip
     for name, rows in remaining.items():
         put_rows(name, rows)
     before = {name: held(name) for name in remaining}
@@ -155,13 +153,11 @@ def test_wrong_rows_are_named(tmp_path: Path, content: str, message: str) -> Non
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        (Request(), "name what to erase"),
-        (Request(user_ids=["4711"]), "needs its source"),
+        (Request(), "name what to erase"), (Request(user_ids=["4711"]), "needs its source"),
         (Request(user_ids=["4711"], source="weibo"), "UNDERTONE_USER_KEY"),
-        (Request(comment_ids=[" "]), "expected an id"),
-        (Request(comment_ids=["1"], source="Weibo"), "no source name"),
+        (Request(comment_ids=[" "]), "expected an id"), (Request(comment_ids=["1"], source="Weibo"), "no source name"),
     ],
-)
+)  # fmt: skip
 def test_wrong_requests_are_refused(request_: Request, message: str) -> None:
     """What names nobody, or whom nobody can identify, is refused."""
     with pytest.raises(BadInput, match=message):

@@ -52,12 +52,10 @@ def test_without_model_tokens_are_healed_all_the_same(tables: Path, bring: Bring
 @pytest.mark.parametrize(
     ("name", "step", "days"),
     [
-        ("ndd", "score_context_shift", [NEXT]),
-        ("ndd", "none", []),
-        ("commenting", "threads", [LATEST]),
+        ("ndd", "score_context_shift", [NEXT]), ("ndd", "none", []), ("commenting", "threads", [LATEST]),
         ("recam", "cloze_items", []),
     ],
-)
+)  # fmt: skip
 def test_scheduled_dags_of_papers_are_healed(
     tables: Path, monkeypatch: pytest.MonkeyPatch, name: str, step: str, days: list[str]
 ) -> None:

@@ -21,7 +21,6 @@ def answer(model: Model) -> Any:
 
 def test_a_comparison_equals_hand_arithmetic() -> None:
     """Right on 30 and 36 of the same 40 rows: .75, .9, and a difference that never rises above 0 in a sample.
-
     The interval is that of a binomial: 6 of 40 rows differ, sd = sqrt(.15 * .85 / 40) = .056.
     """
     rows = HeldOut(metric="accuracy", answer=answer, baselines={"majority": count_shares([0.5] * 40)})
@@ -34,7 +33,6 @@ def test_a_comparison_equals_hand_arithmetic() -> None:
 
 def test_units_are_drawn_as_a_whole() -> None:
     """The interval is that of ten units of four rows; two units decide nothing, however many rows they have.
-
     Seven units are right, one in half, two wrong: sd = sqrt(.725 - .75 ** 2) / sqrt(10) = .1275.
     """
     baselines = {"none": count_shares([0.8] * 40)}
@@ -66,11 +64,9 @@ def test_a_rival_that_may_answer_later_is_waited_for() -> None:
     ("rival", "new_count", "problem"),
     [
         (OTHER_SCHEMA, 40, "it knows other labels"),
-        (OLD, 3, "3 held-out rows or articles are new to it, fewer than 10"),
-        (None, 40, None),
-        (OLD, 12, None),
+        (OLD, 3, "3 held-out rows or articles are new to it, fewer than 10"), (None, 40, None), (OLD, 12, None),
     ],
-)
+)  # fmt: skip
 def test_a_rival_that_cannot_be_asked(rival: Model | None, new_count: int, problem: str | None) -> None:
     """A model of other labels, or one that learned from the rows, is not compared; the reason is returned."""
     rows = HeldOut(metric="accuracy", answer=answer, texts=pl.Series(map(str, range(40))))

@@ -102,10 +102,8 @@ def test_embeddings_and_training_states_are_swept_by_age(home: Path) -> None:
     names = ("embeddings", "training", "duckdb/of-a-killed-query")
     old = [make(settings.scratch(name) / "old.bin") for name in names]
     others = [
-        settings.scratch("training") / "deeper" / "old.bin",
-        home / "models" / "old.bin",
-        home / "scratch" / "old",
-    ]
+        settings.scratch("training") / "deeper" / "old.bin", home / "models" / "old.bin", home / "scratch" / "old",
+    ]  # fmt: skip
     for path in others:
         make(path)
     age(home, 25)
@@ -125,12 +123,9 @@ def test_files_of_other_engines_are_kept(tables: Path) -> None:
     make(folder / "metadata" / "some.stats", b"puffin")
     make(folder / "notes.txt")
     statistics = {
-        "snapshot-id": warehouse.get_snapshot_id("comments"),
-        "statistics-path": f"file://{folder}/metadata/some.stats",
-        "file-size-in-bytes": 6,
-        "file-footer-size-in-bytes": 2,
-        "blob-metadata": [],
-    }
+        "snapshot-id": warehouse.get_snapshot_id("comments"), "statistics-path": f"file://{folder}/metadata/some.stats",
+        "file-size-in-bytes": 6, "file-footer-size-in-bytes": 2, "blob-metadata": [],
+    }  # fmt: skip
     with handle.update_statistics() as update:
         update.set_statistics(StatisticsFile.model_validate(statistics))
     age(tables)
