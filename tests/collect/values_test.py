@@ -17,8 +17,6 @@ import xlsxwriter
 from pipeline.collect.importers import LeftOut, read
 from pipeline.collect.sites.record import Comment
 from pipeline.errors import BadInput
-from pipeline.io.formats import chunk
-from pipeline.io.rows import read_chunks
 from tests.support.rows.row_files import WRITERS, write_rows
 
 
@@ -153,14 +151,6 @@ def test_a_wide_parquet_file_that_is_mostly_empty(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": [f"nice hat {n}" for n in range(count)], **more}), path)
     assert sum(len(batch.page.comments) for batch in read(path, None, {}, None)) == count
     assert sum(len(batch.page.comments) for batch in read(path, None, {"text": "text", "user": "null7"}, None)) == count
-
-
-def test_parquet_columns_that_are_empty_take_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where all columns are read, empty ones do not count as if each null took the room of a value."""
-    monkeypatch.setattr(chunk, "_FREE_BYTES", 4_000_000)
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({f"c{n}": pa.nulls(2_000, pa.string()) for n in range(100)}), path)
-    assert sum(len(part.rows) for part in read_chunks(path)) == 2_000
 
 
 def test_times_with_nanoseconds(tmp_path: Path) -> None:

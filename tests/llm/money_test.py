@@ -187,15 +187,6 @@ def test_a_wrong_address_stops_early_and_spoils_nothing(engine: sa.Engine, serve
     assert len(send(build_requests(371), engine, served().url).answers) == 371
 
 
-def test_a_single_request_at_a_wrong_address_is_asked_again(engine: sa.Engine, served: Callable[..., Server]) -> None:
-    """Nor does a wrong address use up the tries of a run with one request."""
-    outcome = send(build_requests(1), engine, served(page=HTML).url)
-    assert outcome.missing[0].reason.startswith("malformed 3 times")
-    with pytest.raises(Refused, match="none of 1 requests has an answer"):
-        outcome.check()
-    assert len(send(build_requests(1), engine, served().url).answers) == 1
-
-
 def test_a_service_that_breaks_later_stops_too(engine: sa.Engine, served: Callable[..., Server]) -> None:
     """After answers that could be read more are allowed to fail, in a row; these do not count as tries either."""
     server = served(page=HTML, page_after=10)

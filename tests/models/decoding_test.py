@@ -122,15 +122,6 @@ def test_samples_follow_the_probabilities() -> None:
         assert math.exp(log) == pytest.approx(chances[tuple(tokens)], rel=1e-5)
 
 
-def test_a_low_temperature_and_one_word_to_draw_among_are_greedy() -> None:
-    """As the temperature falls to 0, and with top_k 1 or a tiny top_p, sampling becomes greedy, as is one beam."""
-    table = tables(8, 3)
-    greedy = decoded(table, Decoding(method="greedy", longest=6))
-    assert decoded(table, Decoding(beams=1, longest=6)) == greedy
-    for changes in ({"temperature": 1e-3}, {"top_k": 1}, {"top_p": 1e-9}):
-        assert decoded(table, Decoding(method="sample", longest=6, **changes)) == greedy  # type: ignore[arg-type]
-
-
 @settings(max_examples=30)
 @given(st.integers(0, 10_000), st.floats(0.2, 3.0), st.integers(0, 12), st.floats(0.05, 1.0), st.floats(0, 0.999))
 def test_words_are_drawn_as_transformers_would(seed: int, heat: float, top_k: int, top_p: float, point: float) -> None:

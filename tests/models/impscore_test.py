@@ -214,11 +214,3 @@ def test_the_pragmatic_projection_starts_at_principal_directions() -> None:
     _, _, exact = torch.linalg.svd(e[:, 7:], full_matrices=False)
     turned = exact[:4] @ model.pragmatic.detach()
     assert torch.allclose(turned.abs(), torch.eye(4), atol=1e-3)  # a direction's sign is free
-
-
-def test_dropout_is_for_training_alone() -> None:
-    """While training some features are left out at random; afterwards the same text has the same score."""
-    model = model_of(hidden=6, dropout=0.5)
-    e = vectors(1)
-    assert not torch.equal(model.train()(e).implicitness, model(e).implicitness)
-    assert torch.equal(model.eval()(e).implicitness, model(e).implicitness)

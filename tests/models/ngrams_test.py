@@ -63,11 +63,3 @@ def test_more_classes_than_two() -> None:
     classifier, held_out = ngrams.fit(texts, [""] * 6, np.array([0, 0, 1, 1, 2, 2]), list)
     assert sides(classifier.logits(texts, [""] * 6, list)) == [0, 0, 1, 1, 2, 2]
     assert held_out.shape == (6, 3)
-
-
-def test_texts_with_nothing_in_common() -> None:
-    """Where no n-gram stands in two texts, lengths are all there is, and nothing fails."""
-    classifier, held_out = ngrams.fit(["甲", "乙丙丁戊"], ["", ""], np.array([0, 1]), list)
-    assert classifier.grams == ([], [])
-    assert sides(classifier.logits(["己", "庚辛壬癸子"], ["", ""], list)) == [0, 1]
-    assert not held_out.any()

@@ -29,19 +29,6 @@ def test_reads_glove_and_word2vec(tmp_path: Path, header: str) -> None:
     assert vectors.vectors == pytest.approx(np.array([[0.1, 0.2, -0.3], [1, 2, 3], [0.4, 5, 6], [7, 8, 9]]))
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "rows"),
-    [
-        ("a 1 2 \r\nb 3 4\r\na 5 6\r\n", ["a", "b"], [[1, 2], [3, 4]]),  # the first of two vectors of a word
-        (": : 1 2 3\n5 4 5 6\n", [": :", "5"], [[1, 2, 3], [4, 5, 6]]),  # a blank in the first word, and no header
-    ],
-)
-def test_words_twice_and_with_blanks(tmp_path: Path, text: str, words: list[str], rows: list[list[float]]) -> None:
-    """Numbers are counted from a line's end; blanks and carriage returns there do not matter."""
-    vectors = read(file_of(tmp_path, text))
-    assert (vectors.words, vectors.vectors.tolist()) == (words, rows)
-
-
 def test_only_some_words(tmp_path: Path) -> None:
     """Only the words asked for are kept, and the first ones of the file where that is asked for as well."""
     path = file_of(tmp_path, "a 1\nb 2\nc 3\nd 4\n")

@@ -135,19 +135,6 @@ def test_draws_are_at_random() -> None:
     assert first["count"].max() < 30  # 12.5 expected; 4 standard deviations are 13
 
 
-def test_an_article_that_comes_in_changes_little() -> None:
-    """With one more article the others stay where they were, but for one that gives up its place in each part."""
-    articles, comments = MANY
-    rules = SMALL._replace(test=100, validation=100)
-    before = build_corpus(articles[1:], comments, rules)
-    after = build_corpus(articles, comments, rules)
-    both = before.threads.join(after.threads, on=["source", "thread_id"])
-    assert (both["split"] != both["split_right"]).sum() <= 3
-    shared = before.references.join(after.threads.filter(split="test"), on=["source", "thread_id"], how="semi")
-    assert_frame_equal(shared, after.references.join(shared, on=["source", "thread_id"], how="semi"))
-    assert before.dropped.filter(reason="no_article")["row_key"].to_list() == [f"t000/c{k}" for k in range(8)]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

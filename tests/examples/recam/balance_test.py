@@ -153,7 +153,7 @@ def test_nothing_is_given_away() -> None:
     assert balance_items(1000).height > 750
     leaks = audit(balance_items(1000)).filter(pl.col("gap") > 0.02 + 2 * pl.col("error"))
     assert leaks.is_empty(), leaks
-    items, candidates = simulate(1000)
+    items, candidates = simulate(300)
     paper = audit(choices.choose(items, candidates.filter(pl.col("rank") <= 10)).items)
     gaps = dict(paper.select("baseline", "gap").iter_rows())
     assert min(gaps[name] for name in ("seldom_right", "seldom_offered", "option_only", "question_only")) > 0.15

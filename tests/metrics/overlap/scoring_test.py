@@ -88,16 +88,6 @@ def test_what_cannot_be_measured(options: dict[str, object], message: str) -> No
         measure(**arguments)  # type: ignore[arg-type]
 
 
-def test_streams_of_different_lengths() -> None:
-    """No candidates at all, and a system with fewer or more than the other."""
-    for call in (measure, score_segments):
-        with pytest.raises(BadInput, match="at least one, found none"):
-            call([bleu(1)], [], [])
-    for first, second in ((1, 2), (2, 1), (3, 2), (2, 3)):
-        with pytest.raises(BadInput, match=r"row [23]: no"):
-            compare([bleu(1)], [["雪"]] * first, [["雪"]] * second, [[["雪"]]] * 2)
-
-
 def test_names_and_options() -> None:
     """Options go to the metric they are for; unknown names, idle options and CIDEr without documents are errors."""
     options = {"bleu_4": {"smoothing": "exp"}, "cider_d": {"sigma": 5}}

@@ -124,13 +124,3 @@ def test_gradient_reaches_every_weight(name: str) -> None:
     for key, weight in model.named_parameters():
         assert weight.grad is not None, key
         assert weight.grad.abs().max() > 0, key
-
-
-def test_dropout_only_while_learning() -> None:
-    """While training a share of what encoders read and of v is left out; afterwards nothing is."""
-    model, inputs = reader(dropout=0.5), make_inputs("gated")
-    assert torch.equal(scores(model, inputs), scores(model, inputs))
-    model.train()
-    v = model.summarise(inputs["passage"], inputs["summary"], inputs["place"])
-    assert (v == 0).any()
-    assert not torch.equal(scores(model, inputs), scores(model, inputs))

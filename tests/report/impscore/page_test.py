@@ -66,16 +66,6 @@ def test_a_part_alone() -> None:
     assert "The lowest implicitness accuracy" not in texts(html)
 
 
-def test_parts_without_rows_are_left_out() -> None:
-    """Frames without rows, or with nothing to show, make no headings; a page of nothing says so."""
-    nothing = DETECTION.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("value", "low", "high"))
-    assert headings(render(contents(studies=nothing))) == []
-    empty = {name: PARTS[name].clear() for name in ("triples", "audit", "evaluations", "studies")}
-    assert headings(render(contents(**empty))) == []
-    assert "There is nothing to show yet." in render(contents(**empty))
-    assert headings(render(contents(evaluations=EVALUATIONS.filter(pl.col("epoch") > 0)))) == []
-
-
 def test_numbers_are_shown(full_page: str) -> None:
     """What was measured stands in the sentences and tables, the paper's numbers beside it."""
     page_text = texts(full_page)

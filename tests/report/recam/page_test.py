@@ -102,14 +102,6 @@ def test_a_reader_never_stands_alone(whole: str) -> None:
     assert len(rows) == READERS.height
 
 
-def test_readers_without_an_audit() -> None:
-    """Where nothing was measured without reading the page says so and has dashes."""
-    html = render(DAY, audit=AUDIT.filter(pl.col("subtask") == FIRST), readers=READERS)
-    assert "at 0.500, no baseline was measured" in texts(html)
-    rows = [row for row in tables(html)[TITLES["readers"]] if row[3] == SECOND]
-    assert {(row[6], row[7]) for row in rows} == {("–", "–")}
-
-
 def test_the_audit(whole: str) -> None:
     """The sentence names the best way on each set and how many baselines are within two points of chance."""
     text = texts(whole)

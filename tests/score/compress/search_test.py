@@ -169,13 +169,6 @@ def test_longest_span_is_nine_with_trees_and_five_without() -> None:
     assert lengths == [5, 9]
 
 
-def test_progress_counts_every_sentence() -> None:
-    """Also for those that had nothing to drop."""
-    finished: list[int] = []
-    compress([[], ["0"], list("00"), list("99")], by_letter, Search(threshold=1), on_progress=finished.append)
-    assert sum(finished) == 4
-
-
 @pytest.mark.parametrize(
     "numbers",
     [{"ratio": 0.0}, {"ratio": 1.5}, {"rounds": 0}, {"longest": 0}, {"threshold": float("nan")}, {"spans": "all"}],

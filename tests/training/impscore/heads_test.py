@@ -112,10 +112,3 @@ def test_hard_negatives_are_learnt_from_and_those_given_are_measured(
     assert head.triples["near"].len() == 32
     assert not head.triples["far"].equals(plain.triples["far"])
     assert corpora[0].pairs.filter(pl.col("split") != "train").equals(pairs.filter(pl.col("split") != "train"))
-
-
-def test_groups_alone(pairs: pl.DataFrame, groups: pl.DataFrame, encoder: Encoder, tmp_path: Path) -> None:
-    """A language with groups and no pair can be learnt too."""
-    head = heads.fit(pairs.clear(), groups, Recipe(**SMALL, group_sharpness=8.0, is_balanced=True), encoder, tmp_path)
-    assert (head.triples.height, head.graded.height) == (0, 50)
-    assert head.history["count"].to_list() == [10, 10, 10]
