@@ -2,14 +2,13 @@
 
 import os
 import re
-from itertools import islice
 
 import numpy as np
 import pytest
 
 from tests.bench import gpu
 from tests.bench.ratios import find_regressions
-from tests.bench.texts import BLOCK, generate_comments, load_comments
+from tests.bench.texts import generate_comments, load_comments
 
 COUNT = 50_000
 
@@ -29,13 +28,6 @@ def test_generated_comments_have_the_distributions_of_real_ones() -> None:
     real = describe(load_comments(COUNT))
     for name, value in describe([*generate_comments(COUNT)]).items():
         assert value == pytest.approx(real[name], rel=0.1, abs=1 if name.startswith("length") else 0.01), name
-
-
-def test_more_comments_begin_with_the_same_ones() -> None:
-    """The first comments are equal for every count and block, and no comment is empty."""
-    few = [*generate_comments(BLOCK + 5)]
-    assert [*islice(generate_comments(3 * BLOCK), len(few))] == few
-    assert all(few)
 
 
 def test_a_ratio_that_fell_by_more_than_a_tenth_is_listed() -> None:

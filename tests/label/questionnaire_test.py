@@ -279,20 +279,3 @@ def test_an_answer_comes_back_from_label_studio(values: dict[str, str], ends: li
     assert skipped.is_empty()
     assert set(labels["tool"]) == {"label_studio"}
     assert build_answers(labels) == build_answers(read(build_rows(rater="ls-11", **values)))
-
-
-def test_a_mark_is_named_by_its_label() -> None:
-    """A readable name is taken for the span; a second mark, one of no label of ours, or of other words is left out."""
-    regions = (
-        build_region("after", "A"), build_region("span_2", "2-11", labels=["Sums up the answer"]),
-        build_region("span_2", "12-18"), build_region("span_1", "2-11", labels=["Person"]),
-        build_region("span_1", "2-11", labels=["span_1", "span_2"]), build_region("span_1", "2-11", text="a ship"),
-    )  # fmt: skip
-    labels, skipped, _ = label_studio.parse_export(build_export(*regions), TASKS, form=FORM)
-    assert labels.select("field", "value").rows() == [("after", "A"), ("span_2", "2-11")]
-    assert skipped.select("field", "reason").rows() == [
-        ("span_2", "second_span"), ("Person", "unknown_control"), ("span_1 and span_2", "unknown_control"),
-        ("span_1", "span_mismatch"), *((name, "unanswered") for name in FORM.fields if name != "after"),
-    ]  # fmt: skip
-    with pytest.raises(BadInput, match=rf"e\.json, task {FIRST}, annotation 1: before should be .* found 'F'"):
-        label_studio.parse_export(build_export(build_region("before", "F")), TASKS, name="e.json", form=FORM)

@@ -1,6 +1,5 @@
 """Prompt files: what each must say, their versions, and the folder that takes precedence."""
 
-import errno
 import hashlib
 import re
 from pathlib import Path
@@ -105,22 +104,6 @@ def test_a_bad_file_is_named(tmp_path: Path, content: bytes, message: str) -> No
     (tmp_path / "irony_en.md").write_bytes(content)
     with pytest.raises(BadInput, match=re.escape(f"'{tmp_path / 'irony_en.md'}': {message}")):
         prompt.load("irony_en", tmp_path)
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is in a prompt file's place and cannot be read is BadInput; the shipped prompt does not step in."""
-    path = tmp_path / "irony_en.md"
-    path.mkdir()
-    with pytest.raises(BadInput, match=re.escape(f"'{path}': cannot be read: Is a directory")):
-        prompt.load("irony_en", tmp_path)
-    monkeypatch.setattr(Path, "read_text", refuse)
-    with pytest.raises(BadInput, match=re.escape(f"'{path}': cannot be read: Permission denied")):
-        prompt.load("irony_en", tmp_path)
-
-
-def refuse(path: Path, **_: object) -> str:
-    """Refuse access."""
-    raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
 
 @given(st.one_of(st.just(HOSTILE), st.text()), st.sampled_from(NAMES))

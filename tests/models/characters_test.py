@@ -72,12 +72,6 @@ def test_unit_length(texts: list[str]) -> None:
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(texts)), abs=1e-5)
 
 
-def test_nothing_known_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no n-gram is known, marks included, the vector is zero, and nothing is divided by zero."""
-    monkeypatch.setattr(characters, "read_list", lambda _: ({"好": 0, "的": 1}, np.array([1.5, 2.0], np.float32)))
-    assert characters.encode(["xyz", "", "好"], NEWEST).tolist() == [[0, 0], [0, 0], [1, 0]]
-
-
 def test_as_an_encoder(encoder: Encoder) -> None:
     """It loads by its name, with the list's hash as its revision; vectors come in order, repeats included."""
     assert encoder.revision == hashlib.sha256(characters.LISTS[-1].read_bytes()).hexdigest()

@@ -165,13 +165,6 @@ def test_stanza_gives_trees_of_our_words(models: Path, monkeypatch: pytest.Monke
     assert Pretended.calls == [2, 1]
 
 
-@pytest.mark.parametrize("words", [[], ["a", " "]])
-def test_stanza_is_not_asked_for_nothing(models: Path, words: list[str]) -> None:
-    """A sentence without words, or a blank one, is an error with its number."""
-    with pytest.raises(BadInput, match="sentence 2: expected words"):
-        list(load_parser(models, "en")([["a"], words]))
-
-
 @pytest.mark.parametrize(
     "load",
     [lambda folder: load_parser(folder, "en"), load_stanza, lambda folder: load_tokenizer("stanza", folder.parent)],

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.errors import BadInput
 from pipeline.models.word_vectors import WordVectors
 from pipeline.training import word_vectors
 from pipeline.training.word_vectors import Recipe, fit
@@ -88,10 +87,3 @@ def test_frequent_words_are_thinned_out(texts: list[list[str]], monkeypatch: pyt
     fit(texts, replace(TINY, epochs=1, sample=0.01))
     # 了 is a quarter of the tokens: √(0.01 / 0.25) + 0.01 / 0.25
     assert least_keep == pytest.approx([1.0, 0.2 + 0.04])
-
-
-def test_too_few_words() -> None:
-    """Texts with fewer than two frequent words raise BadInput."""
-    for texts in ([], [[]], [["a", "a", "b"]]):
-        with pytest.raises(BadInput, match="occur 2 times"):
-            fit(texts, TINY)

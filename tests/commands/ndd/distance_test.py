@@ -248,11 +248,8 @@ def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
         (("--source", "mine"), "--source names the data; give --data as well"),
         (("--data", sample.COMPRESSIONS), "--data needs a --source, the name to file its compressions under"),
         (("--system", "cosine"), "these compare the states of a transformer"),
-        (("--ratio", "0"), "ratio: expected above 0 and at most 1, found 0.0"),
-        (("--divergence", "js"), "expected a divergence of hellinger, kl, kl_reversed"),
         (("--system", "nope"), "no system 'nope'; there are ndd, ndd_sc"),
         (("--data", "none.jsonl", "--source", "s"), "none.jsonl"),
-        (("--model", "no-such"), "'no-such' is not a folder, and a hub name needs a pinned revision"),
         (
             ("--data", sample.COMPRESSIONS, "--source", "s", "--split", "dev"),
             "no rows of the part 'dev'; there are test",

@@ -76,15 +76,6 @@ def test_by_overlap() -> None:
     assert all(a >= b for a, b in pairwise(counts[1:]))
 
 
-def test_too_few_pairs_have_no_correlation() -> None:
-    """Subsets that nothing falls into stay in the table, as nulls with n = 0."""
-    pairs = graded().with_columns(overlap=pl.lit(0.5))
-    actual = correlate_by_overlap(pairs, {"ndd": -1}, thresholds=[0.0, 0.5], draws=10)
-    assert actual.select("subset", "n").rows() == [("=0", 0), (">0", 60), (">0.5", 0), ("=1", 0)]
-    assert actual["pearson"].is_null().to_list() == [True, False, True, True]
-    assert similarity.list_quantiles(pairs.head(0), "ndd").rows() == []
-
-
 def test_ensemble() -> None:
     """The distance less 0.0025 cosines (NDD-12); a share of 400 orders pairs as the cosine less 0.0025 distances."""
     pairs = graded()

@@ -36,11 +36,3 @@ def test_a_grade_off_the_scale_names_its_row(grade: float | None) -> None:
     """Grades are 1 to 5; a missing one is none."""
     with pytest.raises(BadInput, match="row 2, grade: expected 1 to 5, found"):
         normalise([3, grade])  # type: ignore[list-item]
-
-
-def test_errors() -> None:
-    """An unknown preset, and articles that are not as many as grades."""
-    with pytest.raises(ValueError, match=r"preset should be one of s/5, \(s-1\)/4, s/max, none, not 's'"):
-        normalise([1], "s")
-    with pytest.raises(ValueError, match="an article for each of 1 grades, got 2"):
-        normalise([1], articles=["x", "y"])

@@ -82,22 +82,6 @@ def test_a_long_sentence_is_cut_between_tokens(tiny: Encoder) -> None:
         assert result[start:end] == pytest.approx(plain(tiny, sentence[start:end], -1), abs=1e-5)
 
 
-def test_a_token_longer_than_the_model_reads(tiny: Encoder) -> None:
-    """It is read in parts, and is the mean of all their pieces; its neighbours have states too."""
-    long = "z" * 90  # BERT takes a word of more than 100 letters for an unknown one
-    result = embed_tokens(tiny, [["hat", long, "day"]])[0]
-    ids, day = tiny.module.tokenizer([long, "day"], add_special_tokens=False)["input_ids"]
-    assert len(ids) == 90
-    windows = ([2, *ids[:62], 3], [2, *ids[62:], *day, 3])
-    with torch.no_grad():
-        parts = [tiny.module[0].model(torch.tensor([window])).last_hidden_state[0, 1:-1] for window in windows]
-    states = torch.cat(parts).numpy()
-    assert result[1] == pytest.approx(states[:90].mean(axis=0), abs=1e-5)
-    assert result[2] == pytest.approx(states[90], abs=1e-5)
-    assert result[0] == pytest.approx(embed_tokens(tiny, [["hat"]])[0][0], abs=1e-5)
-    assert embed_tokens(tiny, [["hat", long, "day"]], pooling="first")[0][1] == pytest.approx(states[0], abs=1e-5)
-
-
 def test_a_plain_transformers_folder_serves(tmp_path: Path) -> None:
     """A folder of AutoModel alone, with a byte-level tokenizer: a token reads as it does with a blank before it."""
     texts = ["the door is open", "please open the door"] * 9

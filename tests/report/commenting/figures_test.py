@@ -65,13 +65,6 @@ def test_grades_are_means_of_items() -> None:
     assert "paper" not in said(figures.draw_grades(rows))
 
 
-def test_many_grades_are_drawn_in_bins() -> None:
-    """Means of a crowd, each a separate number, make twenty bars without numbers on them."""
-    svg = figures.draw_grades(pl.DataFrame({"item_id": range(500), "grade": np.linspace(0, 1, 500)}))
-    assert "%" not in said(svg).replace("% of comments", "")
-    assert len(re.findall(r"fill: #c9d6df", svg)) == 20
-
-
 def test_scatter_is_bounded() -> None:
     """Of many comments a sample is drawn, and the figure says so; n is of all. A constant has no r."""
     value, grade = np.random.default_rng(0).random((2, 5000))

@@ -125,14 +125,6 @@ def test_statistics_stand_beside_table_2(html: str) -> None:
     assert len(read_table(html, "categories")) == data.CATEGORIES.height
 
 
-def test_grades_on_another_scale_are_not_compared_with_the_papers() -> None:
-    """Grades in [0, 1] have no 5, and the paper's mean is not drawn among them."""
-    html = render(DAY, grades=pl.DataFrame({"item_id": ["a", "b", "c"], "grade": [0.2, 0.9, 1.0]}))
-    assert read_table(html, "grades")[0] == ["here", "3", "3", "0.70", "0.44", "–"]
-    assert "mean in the paper" not in html
-    assert "Grades run from 0.2 to 1." in texts(html)
-
-
 def test_correlations_stand_with_weights_and_without(html: str) -> None:
     """Plain and weighted share a row with their difference and the paper's two; the sentence counts gains."""
     rows = read_table(html, "correlations")
@@ -146,17 +138,6 @@ def test_correlations_stand_with_weights_and_without(html: str) -> None:
     assert len(rows) == 12
     gains = "Spearman's ρ of 4 of 5 metrics (4 significantly) and lower it significantly for 0."
     assert f"Weights raise {gains} Weights raise Pearson's r" in texts(html).replace("\u00a0", " ")
-
-
-def test_a_difference_without_an_interval_is_that_of_the_values() -> None:
-    """Without a measured difference the page subtracts plain from weighted, and calls nothing sure."""
-    names = ("difference", "difference_low", "difference_high")
-    rows = data.CORRELATIONS.with_columns(pl.lit(None, pl.Float64).alias(name) for name in names)
-    html = render(DAY, correlations=rows)
-    assert [row[6] for row in read_table(html, "correlations")][:4] == ["0.030", "0.030", "0.030", "−0.007"]
-    assert "of 4 of 5 metrics (0 significantly)" in texts(html)
-    plain = data.CORRELATIONS.filter(~pl.col("is_weighted"))
-    assert "No metric has both plain and weighted scores." in texts(render(DAY, correlations=plain))
 
 
 def test_weights_stand_beside_the_papers_ratios(html: str) -> None:

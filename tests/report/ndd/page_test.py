@@ -12,7 +12,6 @@ from pipeline.metrics.ndd import pruning
 from pipeline.papers import ndd as paper
 from pipeline.report.ndd import figures
 from pipeline.report.ndd.page import render
-from pipeline.report.ndd.sentences import EXAMPLES, LONG
 from tests.support.pages import HOSTILE, Page, check_names, check_print, check_sections, tables, texts, words
 
 DAY = "2026-11-22"
@@ -244,19 +243,6 @@ def test_sentences_show_what_each_round_took(page_tables: dict[str, list[list[st
     assert '<u>The</u> <del class="r2"><span>old</span>' in html
     assert '<p class="strip" lang="zh">' in html
     assert "<span>round</span><sub>\u20605 and later</sub>" in html
-
-
-def test_sentences_are_bounded() -> None:
-    """A dozen sentences are shown, and of a long one its first words; the page says so."""
-    long = {**SENTENCES[0], "words": ["w" * 90] * 200, "rounds": [0] * 200, "gold": None}
-    html = render(DAY, examples=[long, *SENTENCES * 10], explained=PAIRS * 9)
-    assert len(tables(html)[ROUNDS]) == EXAMPLES
-    assert html.count('<p class="strip"') == EXAMPLES
-    assert html.count('<div class="bars">') == EXAMPLES
-    assert "The page shows 12 of 21 sentences." in texts(html)
-    assert "The page shows 12 of 18 pairs." in texts(html)
-    assert html.count("w" * 40 + "…") == 2 * LONG
-    assert "w" * 41 not in html
 
 
 def test_shares_of_the_distance_are_bars(page_tables: dict[str, list[list[str]]], page: str) -> None:

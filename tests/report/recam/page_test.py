@@ -54,16 +54,6 @@ def test_every_part_is_there(whole: str) -> None:
     assert "Accuracy by part of speech and words of the passage" in texts(whole)
 
 
-def test_one_subtask_alone() -> None:
-    """A set of one subtask has every part and no number of the other."""
-    columns = {"readers": "tested_on", "compared": "tested_on", "matrix": "tested_on", "breakdown": "trained_on"}
-    frames = {name: rows.filter(pl.col(columns.get(name, "subtask")) == FIRST) for name, rows in FRAMES.items()}
-    rows = tables(render(DAY, **frames))
-    assert list(rows) == list(TITLES.values())
-    del rows[TITLES["readers"]], rows[TITLES["matrix"]]  # there the other one is what was trained on
-    assert SECOND not in str(rows)
-
-
 def test_sizes_stand_beside_the_papers(whole: str) -> None:
     """Splits stand in their order with the paper's of table 5, whose sums are 6,089, 6,186 and 12,275 (REC-27)."""
     rows = tables(whole)[TITLES["items"]]

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from pipeline import left_out, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.label import label_files, schema
-from pipeline.tasks.labelling import csd, projects, release
+from pipeline.tasks.labelling import csd, projects
 from pipeline.tasks.labelling.csd import STEPS, Rules
 from tests.support.rows.labelled import answer_all, label_all, read_table
 from tests.support.servers.studio import TOKEN
@@ -75,21 +75,6 @@ def test_two_stages_and_two_rounds_by_hand(project: str) -> None:
     assert settled.unique().rows() == [("adjudicated", "1", 2, "partly")]
     run = read_table("runs").filter(step="labels").row(0, named=True)
     assert (run["kept_count"], run["dropped_count"]) == (3 * 3 * 8 + 3 + 3 * 3 + 3, 0)
-
-
-def test_specious_twice_is_deleted_and_not_published(project: str) -> None:
-    """What is `again` in the second round is deleted with its reason, and with a required field the comment is too."""
-    for in_round in (1, 2):
-        add_labels(project, (("a", "1"), ("b", "0"), ("c", "-1")), in_round)
-        csd.add_labels(project, answer_all(project, in_round, "again"))
-    csd.write_annotations(project)
-    reasons = read_table("annotations").filter(field="subtext")["reason"]
-    assert reasons.unique().to_list() == ["specious_twice"]
-    release.release(project)
-    assert read_table("annotated_comments").height == 0
-    release.release(project, "loose", required=("sarcasm",))
-    loose = read_table("annotated_comments")
-    assert loose["subtext"].null_count() == loose["is_subtext"].null_count() == loose.height == 3
 
 
 def test_a_correction_replaces_what_was_said(project: str) -> None:

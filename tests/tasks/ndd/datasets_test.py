@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import BadInput
 from pipeline.tasks.ndd import datasets
 
 ROWS = [
@@ -37,22 +36,3 @@ def test_compressions_are_measured_beside_baselines(tmp_path: Path) -> None:
     assert summary["by"].to_list() == names
     assert summary.columns[:3] == ["by", "f1_macro", "ratio"]  # no F1 without its CR, and copying next to it (NDD-26)
     assert datasets.read(data, split="test").rows.height == 1
-
-
-def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
-    """Another format, another part, other sentences and too few of them are named."""
-    data = write_rows(tmp_path / "data.jsonl", ROWS)
-    rows = datasets.read(data).rows
-    with pytest.raises(BadInput, match="no source 'bnc'; there are own, google, broadcast, colloquial"):
-        datasets.read(data, "bnc")
-    with pytest.raises(BadInput, match="no rows of the part 'dev'; there are test, train"):
-        datasets.read(data, split="dev")
-    short = write_rows(tmp_path / "few.jsonl", ROWS[:1])
-    with pytest.raises(BadInput, match=r"few.jsonl: expected 2 sentences, as in the data, found 1"):
-        datasets.read_predictions(short, rows)
-    different = write_rows(tmp_path / "other.jsonl", [ROWS[0], {**ROWS[1], "words": ["we", "never", "wait"]}])
-    with pytest.raises(BadInput, match="row 2: expected the words of 'we really wait', found 'we never wait'"):
-        datasets.read_predictions(different, rows)
-    unusable = write_rows(tmp_path / "none.jsonl", [ROWS[0], {**ROWS[1], "kept": [False, False, False]}])
-    with pytest.raises(BadInput, match=r"none.jsonl:2: nothing_kept; expected a compression of each sentence"):
-        datasets.read_predictions(unusable, rows)

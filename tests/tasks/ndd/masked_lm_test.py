@@ -56,22 +56,6 @@ def test_what_cannot_be_counted(tmp_path: Path) -> None:
         masked_lm.train(TEXTS, tmp_path / "mine")
 
 
-@pytest.mark.parametrize(
-    ("ref", "kind", "message"),
-    [
-        ("no-such-model", BadInput, "'no-such-model' is not a folder, and a hub name needs a pinned revision"),
-        ("f" * 64, Missing, "model ffffffffffff is not in .*models; train it again"),
-        ("{folder}", BadInput, "no .safetensors weights"),
-        ("{folder}|words", BadInput, "expected one of one, pieces; found 'words'"),
-    ],
-)
-def test_references_that_lead_nowhere(tmp_path: Path, ref: str, kind: type[Exception], message: str) -> None:
-    """Each is refused with what it could be; a folder with a configuration of another kind is no model of counts."""
-    (tmp_path / "config.json").write_text('["kind"]', encoding="utf-8")
-    with pytest.raises(kind, match=message):
-        load_model(ref.format(folder=tmp_path))
-
-
 def test_the_corpus_is_what_there_is_of_a_language(tables: Path) -> None:
     """Distinct texts of comments and articles up to a day, in order; blank ones are none."""
     write_comments(DAY, "b c", "a b", "a b")

@@ -30,15 +30,6 @@ def test_holes_are_found_and_healed(imported: object, bring: Bring) -> None:
     assert [name for name in warehouse.list_checks() if "have" in name and warehouse.run_check(name)] == []
 
 
-def test_whole_days_are_left_alone(scored: object, bring: Bring) -> None:
-    """Where nothing is missing, healing writes nothing; a source collected after that opens the day again."""
-    before = [warehouse.get_snapshot_id(name) for name in ("tokens", "scores", "runs")]
-    assert heal.heal(heal.find_holes()) == {"tokens": 0, "scores": 0}
-    assert [warehouse.get_snapshot_id(name) for name in ("tokens", "scores", "runs")] == before
-    bring(DAY, {"1": "Nice hat, sir."})
-    assert heal.find_holes() == {"tokens": [DAY], "scores": [DAY]}
-
-
 def test_without_model_tokens_are_healed_all_the_same(tables: Path, bring: Bring, enlist: Enlist) -> None:
     """Where the model in force is gone the tokens are made, and then the error says what the scores lack."""
     bring(DAY, {"1": "Nice hat, sir."})

@@ -245,19 +245,6 @@ def test_hasty_limits_are_refused(tables: Path, hasty: Any) -> None:
     assert runs.maintain_scratch(DEFAULTS)["files_removed"] == 0
 
 
-def test_maintaining_empty_tables_does_nothing(
-    tables: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Tables that were never written, and a scratch folder that is not there, need no upkeep; many files are named."""
-    assert maintain.list_written() == []
-    counts = warehouse.maintain("comments")
-    assert counts.pop("metadata_files") == counts.pop("checksums_added") == 1
-    assert set(counts.values()) == {0}
-    monkeypatch.setitem(maintain.MANY, "metadata_files", 0)
-    warehouse.maintain("comments")
-    assert "comments has 1 metadata_files, more than 0" in caplog.text
-
-
 def test_maintaining_filled_tables_keeps_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables have their rows after upkeep of old files, wherever the home lies; a dry run before changes nothing."""
     monkeypatch.setenv("UNDERTONE_HOME", str(tmp_path / "my hömé 主页"))
