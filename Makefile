@@ -98,7 +98,7 @@ cluster: setup
 
 # what takes too long for each change: faults, a cluster, real data, and benchmarks that fail if a ratio fell
 nightly: faults cluster
-	$(BIN)/python -m pytest -m nightly $(addprefix tests/,canaries commands dags tasks text) \
+	$(BIN)/python -m pytest -m nightly $(addprefix tests/,canaries commands dags tasks text training) \
 		--ignore tests/commands/operate/broken_worlds_test.py
 	$(BIN)/python tests/bench/run.py
 

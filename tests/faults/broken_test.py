@@ -182,7 +182,9 @@ def test_an_object_store_that_fails(
             warehouse.close()
 
 
-@pytest.mark.parametrize("mode", ["cut", "stall", "busy"])
+@pytest.mark.parametrize(
+    "mode", ["cut", *(pytest.param(mode, marks=pytest.mark.nightly) for mode in ("stall", "busy"))]
+)
 def test_a_language_model_that_fails(tmp_path: Path, in_force: Callable[..., Path], mode: str) -> None:
     """All 40 questions to a server that misbehaves, behind a bad line, are answered; an answer is paid for once."""
     home = in_force(tmp_path / "home")

@@ -271,6 +271,7 @@ def accuracy(tag: Callable[[Sequence[str]], list[str]], gold: list[conllu.Senten
     return sum(right == upos for right, upos in pairs) / len(pairs)
 
 
+@pytest.mark.nightly
 def test_the_perceptron_on_the_treebank(data: Path, tmp_path: Path) -> None:
     """Trained on every twelfth of 12,544 sentences it comes to .877, as measured before on 1,000; ±.02."""
     part = tmp_path / "part.conllu"

@@ -131,6 +131,7 @@ def test_what_cannot_be_learnt_is_refused(ratings: Ratings, vectors: WordVectors
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_embedded_encoder_reproduces_table_2(data: Path) -> None:
     """On a split of MRC of the paper's sizes r is 0.858 ± 0.005 through the embedded encoder (ours, over ten), beside
     the paper's 0.854 in Table 2 and 0.835 in its text; errata E13 accept 0.81 to 0.87, and every p is below 1e-5.
