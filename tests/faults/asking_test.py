@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.llm.ledger import answers
-from tests.faults.asking import start
+from tests.faults.asking import make_requests, start
 from tests.support.servers.biller import Biller
 from tests.support.servers.llm_server import Faults, Server
 
@@ -30,6 +30,19 @@ def wait(served: int, server: Server) -> None:
     while server.served.total() < served and time.monotonic() < limit:
         time.sleep(0.002)
     assert server.served.total() >= served
+
+
+def test_two_processes_pay_once(server: Server, tmp_path: Path) -> None:
+    """Two processes that ask the same at once share the work: each request is answered once, and both have all."""
+    uri = f"sqlite:///{tmp_path}/ledger.db"
+    children = [start(uri, server.url, 200, CONCURRENCY) for _ in range(2)]
+    lines = [child.communicate()[0] for child in children]
+    assert [line.split(",")[0] for line in lines] == ["200 answers"] * 2
+    calls = [int(line.split()[2]) for line in lines]
+    assert (server.paid, server.sent_after_success) == (0, [])
+    assert sum(calls) == 200 + server.kinds["malformed"] + server.kinds["broken"]
+    assert len(answers.look_up(answers.open_ledger(uri), [r.key for r in make_requests(200)])[0]) == 200
+    answers.close()
 
 
 def test_the_other_goes_on_where_one_is_killed(server: Server, tmp_path: Path) -> None:

@@ -267,3 +267,12 @@ def test_a_corpus_beyond_memory_is_named(monkeypatch: pytest.MonkeyPatch, home: 
     with pytest.raises(BadInput, match=r"do not fit in the [2-8]GB"):
         warehouse.make_corpus()
     assert not [*home.rglob("*.duckdb*")]
+
+
+def test_a_query_that_does_not_fit_in_memory(tables: object) -> None:
+    """It is BadInput that says what to do."""
+    with (
+        closing(warehouse.connect("select 1", unsafe=True, memory="30MB")) as con,
+        pytest.raises(BadInput, match="the query needs more memory than it may take; select fewer days"),
+    ):
+        list(warehouse.read(con, "select list(i) from range(20000000) as t(i)"))

@@ -8,7 +8,8 @@ import pytest
 
 from pipeline import warehouse
 from tests.commands.conftest import Run
-from tests.support.rows.held import write
+from tests.support.rows.filled import DAY, filled
+from tests.support.rows.held import data_files, write
 
 
 def test_maintain_gives_a_row_a_table(run: Run, tables: Path) -> None:
@@ -17,6 +18,16 @@ def test_maintain_gives_a_row_a_table(run: Run, tables: Path) -> None:
     rows = run("maintain", "--json", "--table", "comments").rows
     assert [row["table"] for row in rows] == ["comments", "(scratch)"]
     assert rows[0]["rows"] == rows[0]["files"] == 1
+
+
+def test_maintain_names_what_is_damaged_after_the_others_are_done(run: Run, tables: Path) -> None:
+    """One damaged table does not keep the others from their upkeep, and the command fails."""
+    write("one")
+    warehouse.overwrite("tokens", {"day": DAY}, filled("tokens", {}))
+    (path,) = data_files("comments")
+    path.unlink()
+    result = run("maintain", "--json").check(2, path.name)
+    assert [row["table"] for row in result.rows] == ["tokens", "(scratch)"]
 
 
 def test_maintain_refuses_hasty_limits(run: Run, tables: Path) -> None:

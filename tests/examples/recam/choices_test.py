@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.examples.recam import choices
+from pipeline.examples.recam import items as cloze
 from pipeline.text import wordnet
 from pipeline.text.wordnet import Pools
 
@@ -73,6 +74,17 @@ def test_what_would_be_right_as_well() -> None:
     vectors = lambda words: np.array([vector_of[word] for word in words])  # noqa: E731
     result = choices.choose(make_items("hope"), name_words("trust"), vectors, threshold=0.85 + 1e-9)
     assert result.candidates["reason"].to_list() == [None]
+
+
+def test_the_place_of_the_right_one_tells_nothing() -> None:
+    """Over many items the gold word stands in each place about as often, and always in the same for the same item."""
+    items = make_items(*["hope"] * 500)
+    words = pl.concat([name_words("rain dust idea time", item=item) for item in items["item_id"]])
+    rows = choices.choose(items, words).items
+    counts = Counter(rows["label"].to_list())
+    assert all(70 <= counts[place] <= 130 for place in range(cloze.OPTIONS))
+    assert choices.choose(items.reverse(), words).items.sort("item_id").equals(rows.sort("item_id"))
+    assert not choices.choose(items, words, seed=7).items["label"].equals(rows["label"])
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=60), st.integers(0, 3))

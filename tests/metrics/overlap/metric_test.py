@@ -10,7 +10,7 @@ from pipeline.metrics.overlap.bleu import bleu, delta_bleu
 from pipeline.metrics.overlap.cider import cider
 from pipeline.metrics.overlap.frequencies import count_documents
 from pipeline.metrics.overlap.meteor import meteor
-from pipeline.metrics.overlap.metric import Metric
+from pipeline.metrics.overlap.metric import Metric, mean, signature
 from pipeline.metrics.overlap.rouge import rouge_l
 from tests.support.oracles.overlap_cases import draw_case, read_case, score_case, seeds
 
@@ -74,6 +74,13 @@ def test_unknown_options_are_errors(build: Callable[..., Metric], options: dict[
     """What a metric does not have is named before anything is read, with what it has."""
     with pytest.raises(ValueError, match=message):
         build(**options)
+
+
+def test_mean_and_signature() -> None:
+    """A mean of nothing is 0; options stand in the order of their names, numbers without needless digits."""
+    assert mean(np.array([[1.5, 3], [0, 0]])).tolist() == [0.5, 0]
+    options = signature(b=True, a=0.1, d=None, c="x")
+    assert options.rsplit("|", 1)[0] == "a:0.1|b:yes|c:x|d:none"
 
 
 @pytest.mark.parametrize(

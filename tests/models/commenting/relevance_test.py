@@ -57,6 +57,18 @@ def test_scores_are_the_equation(articles: list[list[str]], comments: list[list[
             assert scores[i, j].item() == pytest.approx(expected.item(), abs=1e-5)
 
 
+def test_padding_is_never_learnt() -> None:
+    """All weights have gradients but the vector of padding, which stays at zero."""
+    model = make_network().train()
+    read = number_words(make_series([["雨", "路"], ["soup", "salt", "?", "river", "雨"]]), WORDS, 9).pad(np.arange(2))
+    model.score(model.encode_articles(read), model.encode_comments(read)).sum().backward()
+    for name, value in model.named_parameters():
+        assert value.grad is not None, name
+        assert value.grad.any(), name
+    assert not model.embedding.weight[0].any()
+    assert not model.embedding.weight.grad[0].any()
+
+
 def test_words_are_numbered_by_hand() -> None:
     """0 is padding, 1 every unknown word and an empty text, and of a long text the first words are read."""
     texts = number_words(make_series([["路", "?", "雨", "雨"], [], ["", "soup"]]), WORDS, 3)

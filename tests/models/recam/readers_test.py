@@ -114,3 +114,13 @@ def test_attention_sums_to_one(values: Any, lengths: list[int]) -> None:
     shares = masked_softmax(torch.from_numpy(values), ends)
     assert torch.allclose(shares.sum(dim=2), torch.ones(2, 3), atol=1e-5)
     assert not shares[torch.arange(6) >= ends.unsqueeze(2)].any()
+
+
+@every_setting
+def test_gradient_reaches_every_weight(name: str) -> None:
+    """Each encoder, each attention and the head learn."""
+    model = reader(name)
+    torch.nn.functional.cross_entropy(scores(model, make_inputs(name)), torch.tensor([0, 3, 1])).backward()
+    for key, weight in model.named_parameters():
+        assert weight.grad is not None, key
+        assert weight.grad.abs().max() > 0, key

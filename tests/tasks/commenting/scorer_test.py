@@ -96,6 +96,23 @@ def test_simulated_grades_are_not_learnt(sample_corpus: Path) -> None:
     assert {row[:2] for row in left_out.list_rows()} >= {("quality", "simulated")}
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("text,grade\n,3\n", "row 2, field 'text': expected a value, found none"),
+        ("text,grade\nfine,nan\n", "row 2, field 'grade': expected a number from 1 to 5, found 'nan'"),
+        ("text,grade,split\nfine,3,dev\n", "row 2, field 'split': expected train, validation, test, found 'dev'"),
+        ("text,score\nfine,3\n", "row 2: no column 'grade'; there are text, score"),
+    ],
+)
+def test_bad_rows_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    """A wrong row is named by file, row and field."""
+    path = tmp_path / "graded.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput, match=message):
+        scorer.read(path, "quality")
+
+
 def test_splits_of_a_file_stay(tmp_path: Path) -> None:
     """Only rows without a split get one, by their article and whatever the order."""
     path = tmp_path / "graded.csv"

@@ -1,5 +1,6 @@
 """The report as a task: checks hold, the page is written whole or not at all."""
 
+from html import escape
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +11,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.tables import empty
 from pipeline.tasks.daily import report, score
 from pipeline.tasks.impscore import in_force, references
+from tests.tasks.conftest import Bring
 
 DAY, NEXT = sample.DAY, "2026-11-20"
 
@@ -61,6 +63,18 @@ def test_extremes(scored: object) -> None:
     score.run(DAY, explained=1)
     most = report.select_extremes(DAY, 1)[0]
     assert "".join(part["word"] for part in most["words"][0]) == most["text"][0].replace(" ", "")
+
+
+def test_hostile_comment_is_text(imported: object, bring: Bring) -> None:
+    """A comment of markup comes through collecting and scoring to the page as text."""
+    hostile = "Well done <script>alert(1)</script> and <img src=x onerror=alert(1)> too"
+    bring(NEXT, {"1": escape(hostile), "2": "Nice hat, sir."})  # sites write < as an entity
+    score.run(NEXT)
+    html = read_page(NEXT)
+    assert "<script" not in html
+    assert "<img" not in html
+    assert escape(hostile) in html
+    assert "Nice hat, sir." in html
 
 
 def test_day_without_scores(scored: object) -> None:

@@ -172,3 +172,16 @@ def test_names_of_a_frames_columns_do_not_matter(tables: object, enlist: Enlist)
     scores = scoring.add_scores(others.with_columns(text=pl.Series(["nice hat", ""])), "text", enlist(DAY, 1))
     assert scores.columns == [*others.columns, "text", "implicitness", "signature"]
     assert scores.select(others.columns).equals(others)
+
+
+def test_each_language_has_its_head(imported: object, enlist: Enlist) -> None:
+    """The shipped model scores Chinese by its Chinese head, anything else by its English one; `any` scores all."""
+    texts = pl.DataFrame({"text": ["Nice hat, sir.", "今天真冷，某人又迟到了。", "ん、そうですね。"]})
+    heads = scoring.load_heads(None).heads
+    pairs = zip(texts["text"], ("en", "zh", "en"), strict=True)
+    expected = [float(implicitness.implicitness([text], heads[name])[0]) for text, name in pairs]
+    scores = scoring.add_scores(texts, "text", None)
+    assert scores["implicitness"].to_list() == pytest.approx(expected, abs=2e-6)
+    langs = [signature.split("|lang:")[1].split("|")[0] for signature in scores["signature"]]
+    assert langs == ["en", "zh(extension)", "ja(extension)"]
+    assert list(scoring.load_heads(enlist(DAY, 1)).heads) == ["any"]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +12,7 @@ from polars.testing import assert_frame_equal
 from pipeline import left_out, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.label import label_files, schema
-from pipeline.tasks.labelling import csd, projects
+from pipeline.tasks.labelling import csd, projects, release
 from pipeline.tasks.labelling.csd import STEPS, Rules
 from tests.support.rows.labelled import answer_all, label_all, read_table
 from tests.support.servers.studio import TOKEN
@@ -77,6 +78,21 @@ def test_two_stages_and_two_rounds_by_hand(project: str) -> None:
     assert (run["kept_count"], run["dropped_count"]) == (3 * 3 * 8 + 3 + 3 * 3 + 3, 0)
 
 
+def test_specious_twice_is_deleted_and_not_published(project: str) -> None:
+    """What is `again` in the second round is deleted with its reason, and with a required field the comment is too."""
+    for in_round in (1, 2):
+        add_labels(project, (("a", "1"), ("b", "0"), ("c", "-1")), in_round)
+        csd.add_labels(project, answer_all(project, in_round, "again"))
+    csd.write_annotations(project)
+    reasons = read_table("annotations").filter(field="subtext")["reason"]
+    assert reasons.unique().to_list() == ["specious_twice"]
+    release.release(project)
+    assert read_table("annotated_comments").height == 0
+    release.release(project, "loose", required=("sarcasm",))
+    loose = read_table("annotated_comments")
+    assert loose["subtext"].null_count() == loose["is_subtext"].null_count() == loose.height == 3
+
+
 def test_a_correction_replaces_what_was_said(project: str) -> None:
     """Labels without times that come again with another value replace the first, which is dropped as superseded.
     After an adjudicator's answer that round's labels are final: for a new rater, and for one who thinks again.
@@ -92,6 +108,14 @@ def test_a_correction_replaces_what_was_said(project: str) -> None:
     add_labels(project, (("c", "1"), ("0", "0")))
     assert_frame_equal(read_table("labels"), before)
     assert {*read_table("dropped").filter(step="labels_in")["reason"]} == {"superseded", "after_adjudication"}
+
+
+def test_of_labels_with_times_the_later_counts(project: str) -> None:
+    """Whenever it comes."""
+    for day, value in ((2, "0"), (1, "1")):
+        time = datetime(2026, 1, day, tzinfo=UTC)
+        csd.add_labels(project, label_all(project, "d", {"subtext": value}, labelled_at=time))
+    assert read_table("labels").filter(rater_id="d", field="subtext")["value"].to_list() == ["0"] * 3
 
 
 def test_round_two_is_given_once_the_adjudicator_is_through(project: str) -> None:

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from pipeline import sample, warehouse
+from pipeline.errors import BadInput
 from pipeline.label import quality
 from pipeline.tasks.labelling import projects, release
 from pipeline.tasks.record import runs
@@ -31,6 +32,13 @@ def test_tasks_keep_their_ids_and_what_was_withdrawn_stays_out(tables: Path) -> 
     assert before["task_id"][0] not in projects.read_tasks("tries")["task_id"]
     run = warehouse.scan("runs", pl.col("step") == "select").collect().row(0, named=True)
     assert (run["source"], run["origin"], run["kept_count"]) == ("tries", "label:tries", 2)
+
+
+@pytest.mark.parametrize("name", ["", "../x", "A", "a-b", "x" * 80])
+def test_a_name_that_could_be_a_path_is_refused(name: str) -> None:
+    """A project's name becomes that of a folder."""
+    with pytest.raises(BadInput, match="is no name"):
+        _ = projects.Project(name, quality.FORM).folder
 
 
 def test_the_environments_token_goes_to_its_own_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,13 @@ from typing import get_args
 import polars as pl
 import pytest
 
-from pipeline import left_out, sample
+from pipeline import left_out, sample, warehouse
 from pipeline.metrics.ndd import pruning
 from pipeline.metrics.ndd.predicates import Edit
 from pipeline.tables import TABLES
-from pipeline.tasks.ndd import distance, masked_lm
+from pipeline.tasks.ndd import compressions, distance, masked_lm
 from pipeline.text import trees
-from tests.support.rows.study_rows import select
+from tests.support.rows.study_rows import KEY, select
 
 DAY = sample.DAY
 STATES = ("late", "cold", "shut", "new")
@@ -59,6 +59,21 @@ def test_similarities_prefer_the_nearer_edit() -> None:
     assert summary.columns == ["subset", "measure", "metric", "value", "low", "high", "n"]
     assert set(summary["metric"]) == {"pearson", "paired_accuracy"}
     assert set(summary["subset"]) <= {"lemma", "supervised"}
+
+
+@pytest.mark.usefixtures("tables")
+def test_another_model_replaces_the_numbers(treebank: list[trees.Tree], count_folder: str) -> None:
+    """A study has the rows of the last run, whatever the model of earlier rows."""
+    signatures = {ref: masked_lm.load_model(ref).model.signature for ref in (None, count_folder)}
+    assert len({*signatures.values()}) == 2
+    for ref, signature in signatures.items():
+        rows = distance.measure_predicates(treebank, DAY, ref)
+        compressions.replace_study("predicates", rows, DAY)
+        all_rows = warehouse.scan("studies").collect()
+        assert all_rows.height == rows.height
+        assert not all_rows.select(KEY).is_duplicated().any()
+        models = {json.loads(text)["model"] for text in all_rows["setting"]}
+        assert models == {f"{signature}|divergence:kl|weights:mean"}
 
 
 def test_pruning_beside_chance(treebank: list[trees.Tree]) -> None:

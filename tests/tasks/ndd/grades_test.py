@@ -14,7 +14,7 @@ from pipeline.label.compression import FORM
 from pipeline.metrics.ndd.integrity import AGREEMENT
 from pipeline.papers.ndd import TABLE_13
 from pipeline.slices import parse_day
-from pipeline.tasks.labelling import projects
+from pipeline.tasks.labelling import projects, release
 from pipeline.tasks.ndd import grades
 from pipeline.tasks.studies import rows as studies
 from tests.support.rows.filled import filled
@@ -205,6 +205,32 @@ def test_a_system_counts_where_it_was_given(ready: None) -> None:
     grades.collect("trams", DAY, tool="simulated")
     counts = {system: n for (system, field), (_, n) in load_means("simulated").items() if field == "syntax"}
     assert counts == {"gold": COUNT, "ppl_deleter": COUNT, "ndd": 2}
+
+
+def test_grades_of_what_has_changed_do_not_count(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Grades of a changed compression are dropped as unknown; the others stay, and new ones can be added."""
+    grades.collect("trams", DAY, tool="simulated")
+    before = load_means("simulated")
+    write_compressions(ppl_deleter="000110")
+    assert grades.publish("trams", DAY) == 11
+    after = load_means("simulated")
+    assert after == {key: number for key, number in before.items() if key[0] != "ppl_deleter"}
+    assert "6 compressions of 2026-11-19 have changed since" in caplog.text
+    reasons = warehouse.scan("dropped", pl.col("step") == grades.STEP).collect()["reason"].to_list()
+    assert reasons == ["unknown_task"] * 6 * 4
+    grades.select_tasks("trams", DAY, SYSTEMS)
+    assert grades.collect("trams", DAY, tool="simulated") == {"tasks": 17, "graded": 17, "waiting": 0}
+
+
+def test_what_was_withdrawn_does_not_come_back(folder: Path) -> None:
+    """A task taken out on request is not given again, and its grades go with the next look."""
+    grades.collect("trams", DAY, tool="simulated")
+    task = warehouse.scan("label_tasks").sort("task_id").collect().row(0, named=True)
+    release.withdraw([task["row_id"]])
+    assert grades.select_tasks("trams", DAY, SYSTEMS) == 16
+    assert grades.collect("trams", DAY, tool="simulated") == {"tasks": 16, "graded": 16, "waiting": 0}
+    assert sum(n for _, n in load_means("simulated").values()) in (2 * 17, 2 * 16)  # the shared one counts for two
+    assert warehouse.run_check("labels_have_tasks") == []
 
 
 def test_the_papers_numbers_stand_beside(folder: Path) -> None:

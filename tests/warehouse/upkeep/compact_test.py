@@ -83,6 +83,15 @@ def test_compaction_gives_way_to_an_erasure(tables: Path, monkeypatch: pytest.Mo
     assert fresh_files() == []
 
 
+def test_compaction_does_not_disturb_other_partitions(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write to another partition during a rewrite, and the rewrite, both land."""
+    put_articles(*"abc")
+    join = compacting._join_files
+    monkeypatch.setattr(compacting, "_join_files", lambda *given: (join(*given), put_articles("z", day=NEXT))[0])
+    assert compact("articles", EAGER) == (1, 3, 0)
+    assert held("articles")["origin"].sort().to_list() == ["a", "b", "c", "z"]
+
+
 def test_large_files_and_budgets_bound_a_compaction(tables: Path) -> None:
     """Files of a quarter of the target and partitions of this hour stay; partitions and bytes of a run are bounded."""
     put_articles(*"abc")

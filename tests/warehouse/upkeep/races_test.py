@@ -10,6 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline import warehouse
+from pipeline.errors import Retry
 from pipeline.tasks.record.retry import retry
 from pipeline.warehouse import lineage, write
 from pipeline.warehouse.upkeep import check, compact, maintain, sweep
@@ -133,3 +134,15 @@ def test_killed_anywhere_the_table_reads(
     assert len(data_files("articles")) == 1
     assert check.check("articles").snapshots == 1
     assert warehouse.maintain("articles", EAGER)["files_removed"] == 0
+
+
+def test_expiring_what_another_expired_is_retry(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slower of two expiries changes nothing and says so."""
+    for text in ("one", "two"):
+        put(text)
+    old = sweep.find_superseded(warehouse.load_table("comments"), timedelta(0))
+    sweep.expire("comments", timedelta(0))
+    monkeypatch.setattr(sweep, "find_superseded", lambda *_: old)
+    with pytest.raises(Retry, match="nothing was expired"):
+        sweep.expire("comments", timedelta(0))
+    assert len(warehouse.load_table("comments").metadata.snapshot_log) == 1
