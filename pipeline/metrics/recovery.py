@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.overlap import lcs
+from pipeline.metrics.overlap import rouge
 from pipeline.metrics.overlap.bleu import bleu
 from pipeline.metrics.overlap.metric import divide
 from pipeline.metrics.overlap.segments import list_starts, read_batches
@@ -57,7 +57,7 @@ def _rouge_l(answers: list[list[str]], references: list[list[list[str]]]) -> flo
     best = []
     for batch in read_batches(without_marks, references):
         lengths = np.diff(batch.ends)[batch.owner] + np.diff(batch.ref_ends)
-        f1 = 2 * lcs.measure_lengths(batch) / np.maximum(lengths, 1)
+        f1 = 2 * rouge.measure_lengths(batch) / np.maximum(lengths, 1)
         best.append(np.maximum.reduceat(f1, list_starts(batch.owner)))
     return float(np.mean(np.concatenate(best)))
 

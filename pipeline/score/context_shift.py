@@ -12,9 +12,16 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.commenting.correlation import correlate
-from pipeline.metrics.ndd.distance import Divergence, Weights, divergences, split_blocks
-from pipeline.metrics.ndd.model import Floats, MaskedModel, Sentence
-from pipeline.metrics.ndd.weights import MU
+from pipeline.metrics.ndd.distance import (
+    MU,
+    Divergence,
+    Floats,
+    MaskedModel,
+    Sentence,
+    Weights,
+    divergences,
+    split_blocks,
+)
 from pipeline.metrics.resample import DRAWS
 
 WORDS = 64  # of a context that count: its last ones

@@ -1,9 +1,10 @@
-"""Bradley-Terry values of compared items, with ties and an effect of the order.
+"""Bradley-Terry values of compared items, with ties and an effect of the order, and which pairs to compare next.
 
 With x = (value_i - value_j + bias) / 2 for items i (first) and j, the first is chosen in proportion to exp(x), the
 second to exp(-x), and neither to exp(log_tie) (Davidson 1970; the effect of the order is that of Davidson and Beaver
 1977). Values are log-odds with mean 0. Their prior N(0, sd) keeps those finite that won or lost every comparison; its
-sd maximises the marginal likelihood, as pairs chosen by outcomes inflate differences (Bramley and Vitello 2019).
+sd maximises the marginal likelihood, as pairs chosen by outcomes inflate differences (Bramley and Vitello 2019). The
+next pairs are those whose outcome is least certain, each in an order that keeps the sides balanced.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,8 @@
-"""How close compressions are to gold ones, and the simple baselines (NDD, section 4.2, tables 3 to 5; NDD-23 to 40).
+"""How close compressions are to gold ones, the simple baselines, and people's grades (NDD, section 4.2, tables 3 to 5, 13).
 
 In: items as `examples.ndd.compression` reads them, and of each item which words are kept. Shares are in [0, 1]. Copying
 the sentence has an F1 of 0.59 on Google's sentences and 0.82 on Colloquial-SC, so an F1 needs the ratio next to it.
+Grades are from 0 to 5, of syntax and semantics (NDD-36); a bootstrap draws sentences with all their grades.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,11 +13,14 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.overlap import lcs
+from pipeline.label import quality
+from pipeline.label.compression import FIELDS
+from pipeline.metrics.labelling.agreement import estimate_interval
+from pipeline.metrics.overlap import rouge as lcs
 from pipeline.metrics.overlap.bleu import bleu
 from pipeline.metrics.overlap.metric import add_count, mean, signature
 from pipeline.metrics.overlap.segments import Batch, read_batches
-from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, draw_counts, p_value, sum_all_samples
+from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, draw_counts, p_value, sum_all_samples, sum_samples
 
 Masks = Sequence[Sequence[bool]] | pl.Series
 
@@ -218,3 +222,40 @@ def _check_masks(masks: Masks, items: pl.DataFrame, field: str) -> list[Sequence
         if not is_list or len(row) != size or not all(isinstance(value, bool | np.bool_) for value in row):
             raise BadInput(f"row {number}, {field}: expected true or false for each of {size} words, found {row!r:.60}")
     return rows
+
+
+AGREEMENT = ("weighted_kappa_linear", "weighted_kappa_quadratic", "alpha_ordinal")
+_NUMBERS = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
+
+
+def summarize(grades: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
+    """Compute mean grades of each system over its compressions: item_id, system, field, grade (or null).
+
+    Returns a row a system and field, in order of system: system, field, value, low, high, n (sentences).
+    """
+    graded = grades.drop_nulls("grade").sort("system", pl.col("field").cast(pl.Enum(FIELDS)), "item_id")
+    rows = []
+    for (system, field), part in graded.group_by("system", "field", maintain_order=True):
+        value, count = part["grade"].to_numpy(), part.height
+        samples = sum_samples(value, draw_counts(count, draws, SEED)) / count
+        rows.append((system, field, float(value.mean()), *bounds(samples), count))
+    return pl.DataFrame(rows, {"system": pl.String, "field": pl.String, **_NUMBERS}, orient="row")
+
+
+def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
+    """Measure how far raters agree on each field: weighted kappa, linear and quadratic, and ordinal alpha.
+
+    Grades have task_id, field, grades, raters. A compression that systems share counts once. The interval takes
+    compressions for independent, which those of one sentence are not, and so is rather narrow.
+
+    Returns a row a field and measure: field, metric, value, low, high, n (compressions with two grades or more); null
+    where there is nothing to measure.
+    """
+    rows = []
+    for field in FIELDS:
+        regraded = grades.filter(pl.col("field") == field, pl.col("grades").list.len() > 1).unique("task_id")
+        # codes of grades from 1, which these are not
+        shifted = regraded.sort("task_id").with_columns(pl.col("grades").list.eval(pl.element() + 1))
+        codes = quality.encode_grades(shifted)
+        rows += [(field, name, *estimate_interval(name, codes, draws)[:3], len(codes)) for name in AGREEMENT]
+    return pl.DataFrame(rows, {"field": pl.String, "metric": pl.String, **_NUMBERS}, orient="row").fill_nan(None)

@@ -14,8 +14,15 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.ndd.distance import Divergence, divergences, split_blocks
-from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
+from pipeline.metrics.ndd.distance import (
+    Divergence,
+    Floats,
+    IndexArray,
+    MaskedModel,
+    Sentence,
+    divergences,
+    split_blocks,
+)
 from pipeline.metrics.resample import DRAWS, SEED, bounds, iterate_counts
 
 Edit = Literal["delete", "mask", "stop_word"]

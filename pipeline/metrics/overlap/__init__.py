@@ -11,7 +11,7 @@ from inspect import signature
 from typing import Any
 
 from pipeline.metrics.overlap import bleu, cider, meteor, rouge
-from pipeline.metrics.overlap.frequencies import Frequencies, References, count_documents
+from pipeline.metrics.overlap.cider import Frequencies, References, count_documents
 from pipeline.metrics.overlap.metric import Metric
 
 METRICS: dict[str, Callable[..., Metric]] = {

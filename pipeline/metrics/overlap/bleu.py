@@ -12,8 +12,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from pipeline.metrics.overlap.metric import Metric, check_choice, divide, signature
-from pipeline.metrics.overlap.ngrams import Grams, find_matches
-from pipeline.metrics.overlap.segments import Batch, list_starts
+from pipeline.metrics.overlap.segments import Batch, Grams, find_matches, list_starts
 from pipeline.metrics.resample import Floats, Ints
 
 Smoothing = Literal["none", "floor", "add_k", "exp"]

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.metrics.overlap.metric import Metric, add_count, check_choice, divide, mean, signature
-from pipeline.metrics.overlap.ngrams import find_matches
-from pipeline.metrics.overlap.segments import Batch, list_owners, list_starts
+from pipeline.metrics.overlap.segments import Batch, find_matches, list_owners, list_starts
 from pipeline.metrics.resample import Floats, Ints
 
 Penalty = Literal["inside", "argmax"]

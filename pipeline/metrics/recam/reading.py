@@ -2,6 +2,7 @@
 the same items, and readers on the other kind of abstractness (ReCAM, sections 4 and 4.3, tables 6 and 7).
 
 In: for each item whether the reader is right, a boolean [n]. Items of one article depend on each other: give `groups`.
+Of ranked candidates, best first: where the word that was left out stands (tables 3 and 4; REC-22).
 """
 
 from collections.abc import Sequence
@@ -104,3 +105,36 @@ def _check_answers(is_right: Rights) -> npt.NDArray[np.int64]:
     if not len(answers) or answers.null_count():
         raise ValueError(f"expected at least one item, and an answer of each, found {answers.null_count()} null")
     return answers.cast(pl.Int64).to_numpy()
+
+
+Ranks = npt.NDArray[np.int64]
+
+
+class Retrieval(NamedTuple):
+    """The numbers of table 3."""
+
+    mrr: float
+    recall_1: float
+    recall_5: float
+    recall_10: float
+    row_count: int
+
+
+def find_ranks(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Ranks:
+    """Find the position of the right word in each list, from 1; 0 where it is absent: int64 [n]."""
+    pairs = zip(candidates, right, strict=True)
+    return np.array([words.index(word) + 1 if word in words else 0 for words, word in pairs], np.int64)
+
+
+def mrr(ranks: Ranks) -> float:
+    """Compute mean reciprocal rank (Craswell, 2009) of `find_ranks`; an absent word counts 0."""
+    if not len(ranks):
+        raise ValueError("expected at least one rank")
+    return float(np.mean(np.where(ranks > 0, 1 / np.maximum(ranks, 1), 0.0)))
+
+
+def report(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Retrieval:
+    """Compute MRR of ranked lists and their right words, and the share of words among the first 1, 5 and 10."""
+    ranks = find_ranks(candidates, right)
+    recalls = (float(np.mean((ranks > 0) & (ranks <= k))) for k in (1, 5, 10))
+    return Retrieval._make((mrr(ranks), *recalls, len(ranks)))

@@ -85,7 +85,7 @@ def draw_spaces(
 ) -> str:
     """Draw figures 11 and 12: sentences in the plane, each tied to the middle of its group; a panel a space.
 
-    The points [n, 2] of each space are of `metrics.impscore.spaces.lay_out`, the silhouettes of the original features.
+    The points [n, 2] of each space are of `metrics.impscore.studies.lay_out`, the silhouettes of the original features.
     """
     kinds = sorted(set(groups))
     looks = [plot.pick_look(i) for i in range(len(kinds))]

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from pipeline.io.visible import escape_invisible
 from pipeline.metrics.impscore.artefacts import BASELINES
-from pipeline.metrics.impscore.implicitness import compute_quantiles, tabulate_figure_3
+from pipeline.metrics.impscore.studies import compute_quantiles, tabulate_figure_3
 from pipeline.metrics.impscore.validation import OTHERS, SURFACE
 from pipeline.papers.impscore import SPACES, TABLE_2
 from pipeline.report import sections
@@ -24,7 +24,7 @@ SPREAD_NAMES = ("mean", "s.d.", "5 %", "25 %", "median", "75 %", "95 %")
 
 
 class Spaces(TypedDict):
-    """Sentences in the pragmatic and the semantic space, from `metrics.impscore.spaces`."""
+    """Sentences in the pragmatic and the semantic space, from `metrics.impscore.studies`."""
 
     points: Sequence[Floats]  # [n, 2] of each
     groups: Sequence[str]

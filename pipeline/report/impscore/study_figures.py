@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.metrics.impscore.detection import LABELS
+from pipeline.metrics.impscore.studies import LABELS
 from pipeline.metrics.impscore.validation import CHANCE, OTHERS
 from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
 from pipeline.report import figures as plot

@@ -5,11 +5,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from pipeline.metrics.ndd import comparisons, weights
-from pipeline.metrics.ndd.comparisons import SentenceModel
-from pipeline.metrics.ndd.distance import CACHE_SIZE, Divergence, collect_distributions, compare, split_blocks
-from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
-from pipeline.metrics.ndd.weights import MU
+from pipeline.metrics.ndd import distance
+from pipeline.metrics.ndd.distance import (
+    CACHE_SIZE,
+    MU,
+    Divergence,
+    Floats,
+    IndexArray,
+    MaskedModel,
+    Sentence,
+    SentenceModel,
+    collect_distributions,
+    compare,
+    split_blocks,
+)
 from pipeline.score.compress.spans import find_undecided
 
 if TYPE_CHECKING:
@@ -99,7 +108,7 @@ def _list_asks(
     span_ends = [(number, *ends) for number, part in enumerate(spans) for ends in part.tolist()]
     for span, (number, start, end) in enumerate(span_ends):
         ends = len(sentences[number]), start, end
-        counts = weights.WEIGHTS[weighting](*ends, mu) * weights.decay(*ends, nu)
+        counts = distance.WEIGHTS[weighting](*ends, mu) * distance.decay(*ends, nu)
         place = np.flatnonzero(counts)
         step = (2 * np.log2(1 + np.where(place < start, start - 1 - place, place - start))).astype(np.int64)
         columns = span, step, number, place + (place >= start) * (end - start), len(texts), place
@@ -119,7 +128,7 @@ def perplexity(model: MaskedModel) -> Scorer:
     """
 
     def score_spans(words: Sentence, remainders: list[Sentence]) -> Floats:
-        log_perplexity = comparisons.perplexity(model, [words, *remainders])["log_perplexity"].to_numpy()
+        log_perplexity = distance.perplexity(model, [words, *remainders])["log_perplexity"].to_numpy()
         costs: Floats = log_perplexity[1:] - log_perplexity[0]
         return costs
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.metrics.ndd.model import Floats, IndexArray, Sentence
+from pipeline.metrics.ndd.distance import Floats, IndexArray, Sentence
 from pipeline.progress import OnProgress
 from pipeline.score.compress import spans as finding
 from pipeline.score.compress.scorers import Scorer

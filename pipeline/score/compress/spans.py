@@ -6,7 +6,7 @@ A span is (start, end), from 0, the end not included; spans of a sentence are an
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.metrics.ndd.model import Floats, IndexArray
+from pipeline.metrics.ndd.distance import Floats, IndexArray
 
 Mask = npt.NDArray[np.bool_]
 

@@ -10,9 +10,9 @@ import polars as pl
 from pipeline import left_out, sample, settings
 from pipeline.errors import BadInput
 from pipeline.examples.ndd import edits, similar
-from pipeline.metrics.ndd import comparisons, distance, pruning, similarity
+from pipeline.metrics.ndd import distance, pruning, similarity
 from pipeline.metrics.ndd import predicates as detection
-from pipeline.metrics.ndd.model import Floats, Sentence
+from pipeline.metrics.ndd.distance import Floats, Sentence
 from pipeline.score.compress.search import LONGEST, Search
 from pipeline.tasks.ndd import masked_lm, systems
 from pipeline.tasks.studies.rows import build_frame, build_rows
@@ -30,10 +30,10 @@ def measure_distances(
     values = {
         "ndd": distance.distances(lm.model, sentences, other_sentences, **options),
         "ndd_kl": distance.distances(lm.model, sentences, other_sentences, divergence="kl"),
-        "perplexity": np.abs(comparisons.perplexity_change(lm.model, sentences, other_sentences)),
+        "perplexity": np.abs(distance.perplexity_change(lm.model, sentences, other_sentences)),
     }
     if not masked_lm.is_count_model(lm):
-        values["cosine"] = comparisons.cosine(lm.model, sentences, other_sentences)  # type: ignore[arg-type]
+        values["cosine"] = distance.cosine(lm.model, sentences, other_sentences)  # type: ignore[arg-type]
         values["ensemble"] = similarity.ensemble(pl.Series(values["ndd"]), pl.Series(values["cosine"])).to_numpy()
     return values
 

@@ -20,7 +20,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import draw_uniform
 from pipeline.io.atomic import check_empty
 from pipeline.io.lines import read_json_lines
-from pipeline.metrics.ndd.model import MaskedModel
+from pipeline.metrics.ndd.distance import MaskedModel
 from pipeline.metrics.resample import Floats, sum_units
 from pipeline.models.devices import choose_device
 from pipeline.models.pinned import locate_files

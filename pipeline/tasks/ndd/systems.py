@@ -9,8 +9,7 @@ import polars as pl
 
 from pipeline import __version__, settings
 from pipeline.errors import BadInput, check_name
-from pipeline.metrics.ndd.distance import DIVERGENCES, Divergence
-from pipeline.metrics.ndd.weights import MU, WEIGHTS
+from pipeline.metrics.ndd.distance import DIVERGENCES, MU, WEIGHTS, Divergence
 from pipeline.progress import OnProgress
 from pipeline.score.compress import scorers
 from pipeline.score.compress.search import Compression, Search, compress

@@ -15,7 +15,7 @@ from pipeline import __version__, left_out, slices, warehouse
 from pipeline.errors import BadInput, check_name
 from pipeline.examples.recam import balance, building, choices, items, summaries
 from pipeline.io.atomic import check_empty, create_folder
-from pipeline.metrics.recam import retrieval
+from pipeline.metrics.recam import reading
 from pipeline.models.devices import choose_device
 from pipeline.progress import OnProgress
 from pipeline.tables import TABLES
@@ -161,7 +161,7 @@ def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: 
     for (reader,), part in proposals.partition_by("reader", as_dict=True, maintain_order=True).items():
         words = part.sort("rank").group_by("item_id").agg("word")
         lists = open_items.join(words, on="item_id", how="left", maintain_order="left")["word"].fill_null([])
-        reports.append({"reader": reader, **retrieval.report(lists.to_list(), answers)._asdict()})
+        reports.append({"reader": reader, **reading.report(lists.to_list(), answers)._asdict()})
     return ChosenItems(chosen_items, chosen.dropped, pl.DataFrame(reports))
 
 

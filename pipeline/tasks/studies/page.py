@@ -4,7 +4,7 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import Missing
-from pipeline.metrics.impscore import artefacts, spaces
+from pipeline.metrics.impscore import artefacts, studies
 from pipeline.report.impscore import page
 from pipeline.slices import parse_day
 from pipeline.tasks.impscore import in_force, pairs, references, scoring, train
@@ -39,8 +39,8 @@ def write(day: str, model: str | None = None) -> str:
     texts, groups = sentences["text"].to_list(), sentences["group"].to_list()
     meanings = implicitness.compute_meanings(texts, scoring.load_heads(model).choose_head("en"))
     vectors = meanings.pragmatic.numpy(), meanings.semantic.numpy()
-    silhouettes = list(spaces.silhouettes(*vectors, groups))
-    contents["spaces"] = page.Spaces(points=[*map(spaces.lay_out, vectors)], groups=groups, silhouettes=silhouettes)
+    silhouettes = list(studies.silhouettes(*vectors, groups))
+    contents["spaces"] = page.Spaces(points=[*map(studies.lay_out, vectors)], groups=groups, silhouettes=silhouettes)
     if not contents["studies"].height and not rows.height:
         raise Missing("nothing to show yet; `undertone study data-sets` or the DAG studies")
     return write_page(f"studies-{parse_day(day)}.html", page.render(contents))

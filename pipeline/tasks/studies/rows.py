@@ -14,8 +14,8 @@ from pipeline import left_out, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused, check_name
 from pipeline.examples.impscore.clusters import cluster_near_duplicates
 from pipeline.examples.splits import SEED
-from pipeline.metrics.impscore import detection, diversity
-from pipeline.metrics.impscore.implicitness import QUANTILES, compute_quantiles, tabulate_figure_3
+from pipeline.metrics.impscore import studies
+from pipeline.metrics.impscore.studies import QUANTILES, compute_quantiles, tabulate_figure_3
 from pipeline.papers.impscore import BENCHMARKS
 from pipeline.progress import OnProgress, track
 from pipeline.report.impscore.study_rows import find_paper_count
@@ -103,11 +103,11 @@ def stage_data_set(
             study_rows += _summarize_values("data_sets", day, subset, part["implicitness"], model_id)
             if part["percentile"].count():
                 study_rows += _summarize_values("data_sets", day, subset, part["percentile"], model_id)
-    count = min(diversity.PAIRS, possible := rows.height * (rows.height - 1) // 2)
-    if possible < diversity.PAIRS:
-        counts = f"{rows.height:,} sentences have {possible:,} pairs, fewer than the paper's {diversity.PAIRS:,}"
+    count = min(studies.PAIRS, possible := rows.height * (rows.height - 1) // 2)
+    if possible < studies.PAIRS:
+        counts = f"{rows.height:,} sentences have {possible:,} pairs, fewer than the paper's {studies.PAIRS:,}"
         left_out.record_note(f"{source}: {counts}; diversity is measured over all of them")
-    indices = diversity.sample_pairs(rows.height, count, seed)
+    indices = studies.sample_pairs(rows.height, count, seed)
     if len(indices):
         texts = rows["text"].to_numpy()
         sampled = pl.DataFrame({"first": texts[indices[:, 0]], "second": texts[indices[:, 1]]})
@@ -157,7 +157,7 @@ def stage_detection(
     model = model or model_id
     with track("scoring", rows.height) as on_progress:  # no part of what is asked
         scored = references.add_readings(rows, "text", model, references.load_reference(model), on_progress)
-    detection.label_bins(scored["implicitness"])  # a fault is found before an answer is paid for
+    studies.label_bins(scored["implicitness"])  # a fault is found before an answer is paid for
     verdicts = pl.Series(asking.ask_verdicts(source, rows["text"].to_list(), options), dtype=pl.String)
     is_detected = verdicts.replace_strict({"yes": True, "no": False}, default=None, return_dtype=pl.Boolean)
     answered = scored.with_columns(is_detected=is_detected).filter(verdicts.is_not_null())
@@ -167,10 +167,10 @@ def stage_detection(
         left_out.record_rows("study detection", {"no_answer": verdicts.null_count()}, source)
     columns: dict[str, Any] = {"model_id": model_id, "setting": {"by": options.model, "source": source}}
     study_rows = []
-    bins = answered.with_columns(bin=detection.label_bins(answered["implicitness"])).group_by("bin")
+    bins = answered.with_columns(bin=studies.label_bins(answered["implicitness"])).group_by("bin")
     percentiles = dict(bins.agg(pl.col("percentile").mean()).iter_rows())
     clustered = answered.with_columns(cluster=pl.Series(cluster_near_duplicates(answered["text"])))
-    for part in detection.measure_bins(clustered).to_dicts():
+    for part in studies.measure_bins(clustered).to_dicts():
         columns |= {name: part[name] for name in ("subset", "effective_count")}
         for metric, name, ends in (("accuracy", "accuracy", ("low", "high")), ("other_answers", "other_count", ())):
             numbers = {"value": part[name], "count": part["row_count"], **{end: part[end] for end in ends}}

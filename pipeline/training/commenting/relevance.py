@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from pipeline.errors import BadInput
-from pipeline.metrics.recam import retrieval
+from pipeline.metrics.recam import reading
 from pipeline.models.commenting.relevance import Relevance, Shape, Texts, build_vocabulary, number_words
 from pipeline.models.encoder import IndexArray
 from pipeline.training import loop, recipes
@@ -228,7 +228,7 @@ class _Training:
             wrong = self.negatives.draw(self.pairs.article[pairs], self.recipe.negatives, self.generator)
             loss = compute_loss(self._score_pairs(pairs, wrong)).mean()
             total += loop.descend(loss, self.learner, number) * len(rows)
-        return total / len(self.train), retrieval.mrr(self.rank()), len(self.held)
+        return total / len(self.train), reading.mrr(self.rank()), len(self.held)
 
     def _score_pairs(self, pairs: IndexArray, foreign: IndexArray) -> Tensor:
         """Score the comment of each pair [n], and others [n, k], for the article of the pair: [n, 1 + k]."""

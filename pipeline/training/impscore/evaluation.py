@@ -9,8 +9,8 @@ import torch
 from pipeline.examples.impscore.pairs import balance_lengths
 from pipeline.examples.impscore.questions import OPTIONS, build_questions
 from pipeline.metrics.impscore import artefacts
-from pipeline.metrics.impscore.implicitness import tabulate_figure_3
 from pipeline.metrics.impscore.ranking import average_correlations
+from pipeline.metrics.impscore.studies import tabulate_figure_3
 from pipeline.models.impscore import Metric, distance
 from pipeline.training.impscore.heads import Head
 

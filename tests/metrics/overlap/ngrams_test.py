@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from pipeline.metrics.overlap.ngrams import find_matches
-from pipeline.metrics.overlap.segments import read_batches
+from pipeline.metrics.overlap.segments import find_matches, read_batches
 from tests.support.oracles.overlap_cases import draw_case, read_case
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.metrics.impscore.detection import LABELS
+from pipeline.metrics.impscore.studies import LABELS
 from pipeline.papers.impscore import TABLE_2
 from pipeline.report.impscore import model_figures, study_figures
 from pipeline.report.impscore.study_rows import average_runs

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 from pipeline import left_out, sample, settings, warehouse
 from pipeline.errors import BadInput, Refused
-from pipeline.metrics.impscore.implicitness import tabulate_figure_3
+from pipeline.metrics.impscore.studies import tabulate_figure_3
 from pipeline.models import encoder as encoders
 from pipeline.models.impscore import DESIGNS
 from pipeline.tasks import asking
