@@ -12,7 +12,7 @@ from pipeline.commands.models import changes_of, end_training, train_registered
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, format_quantity
-from pipeline.examples.subtext import recovery as meanings
+from pipeline.examples.subtext import contexts as meanings
 from pipeline.llm.outcome import Summary
 from pipeline.metrics.recovery import compare_choices, compare_overlap
 from pipeline.progress import track

@@ -210,8 +210,7 @@ def bench_grid(triples: int) -> None:
     import torch
 
     from pipeline.training.impscore import fit
-    from pipeline.training.impscore.corpus import Corpus
-    from pipeline.training.impscore.embedding import Frozen
+    from pipeline.training.impscore.fit import Corpus, Frozen
 
     texts = 2 * triples
     vectors = torch.nn.functional.normalize(torch.randn(texts, 384), dim=1).numpy()

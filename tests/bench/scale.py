@@ -137,8 +137,7 @@ def stage_browse_file(rows: int) -> None:
 def stage_browse(rows: int) -> None:
     """What a page of `undertone browse` asks: rows, bins, a search, a thread, a comparison and the map."""
     from pipeline import warehouse
-    from pipeline.report.browse.corpus import Corpus
-    from pipeline.report.browse.view import parse_view
+    from pipeline.report.browse.corpus import Corpus, parse_view
 
     corpus = Corpus(warehouse.make_corpus())
     everything = parse_view("", corpus.columns)

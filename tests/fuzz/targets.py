@@ -30,11 +30,11 @@ from pipeline.collect.threads import add_context, refuse_circles
 from pipeline.commands.terminal import files
 from pipeline.errors import BadInput
 from pipeline.examples import sources
-from pipeline.examples.impscore import groups, questions
+from pipeline.examples.impscore import groups
 from pipeline.examples.ndd import compression, similar
 from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam import summaries
-from pipeline.examples.subtext import recovery
+from pipeline.examples.subtext import contexts
 from pipeline.io.lines import parse_value, read_json_lines
 from pipeline.io.spreadsheets import escape_formula, unescape_formula
 from pipeline.label import compression as grading
@@ -663,9 +663,9 @@ TARGETS: Mapping[str, Target] = {
     "cassettes": Target(4_000, partial(_jsonl, _validated(cassette.read, "completions"), sample.COMPLETIONS)),
     "prices": Target(4_000, prices),
     "cloze": Target(6_000, partial(_jsonl, _all(cloze.read), _CLOZE)),
-    "questions": Target(4_000, partial(_jsonl, questions.read, _QUESTIONS)),
-    "choices": Target(4_000, partial(_jsonl, recovery.read_choices, _CHOICES)),
-    "references": Target(5_000, partial(_jsonl, recovery.read, _NOTES)),
+    "questions": Target(4_000, partial(_jsonl, groups.read_questions, _QUESTIONS)),
+    "choices": Target(4_000, partial(_jsonl, contexts.read_choices, _CHOICES)),
+    "references": Target(5_000, partial(_jsonl, contexts.read, _NOTES)),
     "groups": Target(4_000, partial(_jsonl, groups.read, sample.GROUPS["en"])),
     "similar": Target(4_000, partial(_jsonl, _all(similar.read), sample.SIMILAR)),
     "compressions": Target(4_000, partial(_jsonl, _all(compression.read), sample.COMPRESSIONS)),

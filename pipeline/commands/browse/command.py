@@ -13,9 +13,7 @@ from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import this_run
 from pipeline.errors import BadInput
 from pipeline.io.atomic import check_empty, create_folder
-from pipeline.report.browse.corpus import Corpus
-from pipeline.report.browse.site import write_site
-from pipeline.report.browse.view import decode_view, parse_view
+from pipeline.report.browse.corpus import Corpus, decode_view, parse_view, write_site
 from pipeline.tasks.labelling import judgements
 from pipeline.tasks.record.retry import retry
 

@@ -18,9 +18,7 @@ import polars as pl
 
 from pipeline.commands.terminal import files
 from pipeline.errors import BadInput, Missing, Refused, UndertoneError, check_name
-from pipeline.report.browse.corpus import Corpus
-from pipeline.report.browse.site import POLICY, TYPES, read_page
-from pipeline.report.browse.view import parse_view
+from pipeline.report.browse.corpus import POLICY, TYPES, Corpus, parse_view, read_page
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from pipeline.examples.recam.building import SIMILAR, Vectors
 from pipeline.examples.recam.items import OPTIONS, SCHEMA, normalise
-from pipeline.examples.recam.targets import SIMILAR, Vectors
 from pipeline.io.hashes import hash_number
 from pipeline.reasons import find_fault
 from pipeline.text import wordnet

@@ -1,4 +1,4 @@
-"""How close compressions are to gold ones, the simple baselines, and people's grades (NDD, section 4.2, tables 3 to 5, 13).
+"""How close compressions are to gold ones, simple baselines, and people's grades (NDD, section 4.2, tables 3 to 5, 13).
 
 In: items as `examples.ndd.compression` reads them, and of each item which words are kept. Shares are in [0, 1]. Copying
 the sentence has an F1 of 0.59 on Google's sentences and 0.82 on Colloquial-SC, so an F1 needs the ratio next to it.

@@ -1,13 +1,16 @@
 """Distributions of masked words by a transformer: the `hf` backend of NDD (sections 2.1 and 4.2; NDD-01, 02, 08, 29).
 
 A word is replaced by one mask, as in the released code, or by one for each of its pieces, for models with whole-word
-masking. Every ask is one row of the encoder. Where the head is modules one after another (BERT, RoBERTa, ALBERT,
-ELECTRA), it is computed at the masks only. Else (DistilBERT, DeBERTa) the whole model runs.
+masking. Words are joined by blanks, but for Chinese words whose pieces blanks would change. Every ask is one row of the
+encoder. Where the head is modules one after another (BERT, RoBERTa, ALBERT, ELECTRA), it is computed at the masks only.
+Else (DistilBERT, DeBERTa) the whole model runs.
 """
 
 import inspect
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -19,8 +22,64 @@ from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.models.encoder import PRECISIONS, IndexArray
-from pipeline.models.ndd.word_pieces import MASK_WORD, WordPieces
 from pipeline.models.recam import pretrained_reader as models
+from pipeline.models.recam.pretrained_reader import Pieces
+
+MASK_WORD = "\ue000mask"  # a word that is the mask; compared by identity, so that no text can contain it
+
+_WORDS = 65_536  # words whose pieces are cached
+_ANCHORS = "。的一"  # what stands before a word in a text; the first that makes no piece with the word is used
+_UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")  # Chinese, kana and their marks
+
+Before = Literal["start", "blank", "word"]
+"""What stands before a word: nothing, a blank or another word."""
+
+
+class WordPieces:
+    """Split sentences into the pieces of their words; a word without pieces, such as an empty one, is unknown."""
+
+    def __init__(self, pieces: Pieces, unknown: int) -> None:
+        self.pieces, self.unknown = pieces, unknown
+        self.ignores_blanks = pieces.tokenize(["天 气"]) == pieces.tokenize(["天气"])
+        self._split_word = lru_cache(_WORDS)(self._split_word)  # type: ignore[method-assign]
+
+    def split(self, sentence: Sequence[str]) -> list[tuple[int, ...]]:
+        """Return the pieces of each word; text that looks like a special piece is a word."""
+        before: list[Before] = ["blank"] * len(sentence)
+        before[:1] = ["start"] * len(before[:1])
+        if not self.ignores_blanks:
+            for index in range(1, len(sentence)):
+                if _UNSPACED.match(sentence[index - 1][-1:]) or _UNSPACED.match(sentence[index]):
+                    before[index] = "word"
+        pieces = self._split_text(sentence, before) if "word" in before else [()] * len(sentence)
+        return [
+            (self.pieces.mask,) if word is MASK_WORD else word_pieces or self._split_word(word, context)
+            for word, word_pieces, context in zip(sentence, pieces, before, strict=True)
+        ]
+
+    def _split_text(self, sentence: Sequence[str], before: Sequence[Before]) -> list[tuple[int, ...]]:
+        """Return the pieces of each word in the joined text; none of words that share a piece with another one."""
+        parts = [" " * (context == "blank") + word for word, context in zip(sentence, before, strict=True)]
+        ends = np.cumsum([*map(len, parts)])
+        encoding = self.pieces.tokenizer.encode("".join(parts), add_special_tokens=False)
+        start, stop = np.array(encoding.offsets, np.int64).reshape(-1, 2).T
+        first, last = (np.searchsorted(ends, place, "right") for place in (start, np.maximum(start, stop - 1)))
+        shared = {word for a, b in zip(first, last, strict=True) if a < b for word in range(a, b + 1)}
+        word_ids: list[list[int]] = [[] for _ in sentence]
+        for piece, word in zip(encoding.ids, first, strict=True):
+            if word not in shared:
+                word_ids[word].append(piece)
+        return [*map(tuple, word_ids)]
+
+    def _split_word(self, word: str, before: Before) -> tuple[int, ...]:
+        for anchor in _ANCHORS if before == "word" else "":
+            encoding = self.pieces.tokenizer.encode(anchor + word, add_special_tokens=False)
+            if all(start >= 1 or stop <= 1 for start, stop in encoding.offsets):
+                ids = [piece for piece, (start, _) in zip(encoding.ids, encoding.offsets, strict=True) if start]
+                return tuple(ids) or (self.unknown,)
+        text = f" {word}" if before == "blank" else word
+        return tuple(self.pieces.tokenize([text])[0]) or (self.unknown,)
+
 
 Masks = Literal["one", "pieces"]
 """The masks of a word: one, or as many as it has pieces."""

@@ -280,5 +280,5 @@ PARTS = {
     "quality": Part("Item quality", _build_quality, "subtask flag", "count n"),
     "sample": Part("Sample items", _build_sample, "", "subtask question options label article"),
 }  # fmt: skip
-"""In the order of the page. Reasons of the funnel are those of `examples.recam.targets`, target or null for a target;
+"""In the order of the page. Reasons of the funnel are those of `examples.recam.building`, target or null for a target;
 `quality` counts flags of the n items that raters were asked about."""

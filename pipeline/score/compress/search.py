@@ -14,9 +14,8 @@ import numpy as np
 
 from pipeline.metrics.ndd.distance import Floats, IndexArray, Sentence
 from pipeline.progress import OnProgress
-from pipeline.score.compress import spans as finding
-from pipeline.score.compress.scorers import Scorer
-from pipeline.score.compress.spans import Mask
+from pipeline.score.compress import scorers as finding
+from pipeline.score.compress.scorers import Mask, Scorer
 from pipeline.text import trees
 
 LONGEST, LONGEST_SUBTREE = 5, 9  # words of a span, L_max, without and with trees (section 4.2; NDD-17)

@@ -10,8 +10,7 @@ import polars as pl
 
 from pipeline import logs, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.examples.sources.files import read_table
-from pipeline.examples.sources.layout import parse_numbers
+from pipeline.examples.sources.files import parse_numbers, read_table
 from pipeline.metrics.calibration import comparison
 from pipeline.metrics.calibration.comparison import EPSILON, Comparison, Replacement
 from pipeline.metrics.calibration.isotonic import Map

@@ -11,8 +11,7 @@ import polars as pl
 from pipeline import left_out, sample
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups as graded
-from pipeline.examples.sources.files import read_table
-from pipeline.examples.sources.layout import parse_numbers
+from pipeline.examples.sources.files import parse_numbers, read_table
 from pipeline.examples.splits import draw_uniform
 from pipeline.metrics.commenting.correlation import correlate
 from pipeline.metrics.impscore import artefacts

@@ -137,9 +137,9 @@ def evaluate(rows: pl.DataFrame, model: str | None = None, on_progress: OnProgre
 
 def evaluate_triples(rows: pl.DataFrame, triples: pl.DataFrame) -> pl.DataFrame:
     """Evaluate the `scoring.score_triples` of rows of `pairs`; return rows of `evaluations` without keys."""
-    from pipeline.training.impscore import evaluation
+    from pipeline.training.impscore import heads
 
-    return evaluation.evaluate(rows, triples, SEED).drop("epoch")
+    return heads.evaluate(rows, triples, SEED).drop("epoch")
 
 
 def select_headline(evaluations: pl.DataFrame) -> dict[str, object]:
@@ -181,7 +181,7 @@ def fit_model(
 ) -> TrainedModel:
     """Fit a model on rows of `pairs`, with one head, or a head for each language of the groups that it uses."""
     from pipeline.models import encoder as encoders
-    from pipeline.training.impscore import evaluation, fit, heads
+    from pipeline.training.impscore import fit, heads
 
     recipe = fit.make_recipe(profile, **(changes or {}))
     if (pairs["source"] == "all").any():
@@ -213,7 +213,7 @@ def fit_model(
         "heads": {name: head.config for name, head in trained_heads.items()},
     }
     tensors = {f"{name}.{key}": value for name, head in trained_heads.items() for key, value in head.tensors.items()}
-    evaluations = evaluation.evaluate_heads(pairs, list(trained_heads.items()), recipe.seed)
+    evaluations = heads.evaluate_heads(pairs, list(trained_heads.items()), recipe.seed)
     trained = describe_model(tensors, config, evaluations)
     return replace(trained, texts=_list_texts(pairs), labelled=_list_texts(pairs.filter(pl.col("split") != "test")))
 

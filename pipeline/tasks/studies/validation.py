@@ -13,8 +13,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.impscore import pairs as paired
 from pipeline.examples.impscore.clusters import cluster_near_duplicates
-from pipeline.examples.sources.files import read_table
-from pipeline.examples.sources.layout import parse_numbers
+from pipeline.examples.sources.files import parse_numbers, read_table
 from pipeline.metrics.impscore import validation
 from pipeline.metrics.impscore.validation import AUC, SHARE, TAU, TRANSFER
 from pipeline.progress import OnProgress

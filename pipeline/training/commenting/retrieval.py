@@ -1,6 +1,6 @@
 """The commenters that retrieve, IR-T and IR-TC (commenting, section 5, appendix C.1; AAC-21, AAC-24, AAC-25).
 
-    1. the k training articles most like the article, by the cosine of TF-IDF      `models.commenting.similar_articles`
+    1. the k training articles most like the article, by the cosine of TF-IDF      `models.commenting.relevance`
     2. of the union of their comments the one most relevant to the article         `models.commenting.relevance`
 
 A text that stands below several articles is one candidate, in the name of the nearest of them. Stage 1 reads all words,
@@ -18,7 +18,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pipeline.models.commenting import similar_articles
+from pipeline.models.commenting import relevance as similar_articles
 from pipeline.models.commenting.relevance import Relevance, Texts, number_words
 from pipeline.models.encoder import IndexArray, check_kind
 from pipeline.training.commenting import relevance

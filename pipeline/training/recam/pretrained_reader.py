@@ -30,7 +30,7 @@ from pipeline.models.recam import pretrained_reader as models
 from pipeline.models.recam.pretrained_reader import Batch, Pieces, PretrainedReader
 from pipeline.training import loop, recipes
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
-from pipeline.training.recam import hypernyms, pretrained_reading, readers
+from pipeline.training.recam import pretrained_reading, readers
 from pipeline.training.recam.masked_lm import make_optimiser, set_learning_rate
 from pipeline.training.recam.pretrained_reading import Inputs, Recipe
 
@@ -98,7 +98,7 @@ def fit(
     # the same parts as those of the other readers, so that both can be compared
     items = readers.split_items(items, recipe.seed)
     if recipe.hypernyms:
-        augmented = hypernyms.augment(items.filter(pl.col("split") == "train"), recipe.hypernyms, recipe.seed)
+        augmented = pretrained_reading.augment(items.filter(pl.col("split") == "train"), recipe.hypernyms, recipe.seed)
         items = pl.concat([items, augmented])
     generator = loop.seed_all(recipe.seed)
     transformer = models.load_transformer(encoder, is_masked=recipe.style == "masked")

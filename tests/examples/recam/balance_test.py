@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.examples.recam import balance, choices
-from pipeline.examples.recam.targets import Vectors
+from pipeline.examples.recam.building import Vectors
 from pipeline.metrics.recam.audit import audit
 from pipeline.text import wordnet
 from pipeline.text.wordnet import Pools

@@ -6,11 +6,11 @@ import torch
 
 from pipeline.metrics.ndd import distance
 from pipeline.metrics.ndd.distance import DIVERGENCES
-from pipeline.score.compress import scorers, spans
+from pipeline.score.compress import scorers
 from tests.support.rows.masked import Drawn
 
 SENTENCES = [list("abcdef"), list("abac"), ["x", "y"]]
-SPANS = [spans.list_spans(len(words), 3) for words in SENTENCES]
+SPANS = [scorers.list_spans(len(words), 3) for words in SENTENCES]
 
 
 def plain(words: list[str], start: int, end: int, nu: float, kind: str, of: str, *, is_fast: bool = False) -> float:
@@ -67,7 +67,7 @@ def test_calls_grow_with_the_length_as_table_2_says() -> None:
 
     def calls(length: int, is_fast: bool, is_tree: bool) -> int:
         words, model = [str(i) for i in range(length)], Drawn()
-        candidates = np.array([[i, i + 1] for i in range(length)]) if is_tree else spans.list_spans(length, length)
+        candidates = np.array([[i, i + 1] for i in range(length)]) if is_tree else scorers.list_spans(length, length)
         scorers.ndd(model, is_fast=is_fast)([words], [candidates])
         return model.ask_count
 

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.examples.impscore import groups, questions
+from pipeline.examples.impscore import groups
 from pipeline.label import user_study as forms
 from pipeline.tasks.impscore import rank, user_study
 from pipeline.tasks.labelling.projects import Tool
@@ -94,7 +94,7 @@ def test_meanings_are_counted(items: pl.DataFrame, model: str, tmp_path: Path) -
 
 def test_choices_have_an_interval(items: pl.DataFrame, model: str) -> None:
     """Simulated people choose; each has the share of right answers with Wilson's interval, the model too."""
-    rows = questions.build_questions(items[:100]).drop("group")
+    rows = groups.build_questions(items[:100]).drop("group")
     user_study.select("choice", rows, sample.DAY, 20)
     collect("choice", rows, tool="simulated")
     numbers = user_study.measure("choice", rows, model, "cli")

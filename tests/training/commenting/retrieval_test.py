@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.models.commenting import similar_articles
+from pipeline.models.commenting import relevance as similar_articles
 from pipeline.models.commenting.relevance import number_words
 from pipeline.training.commenting import relevance, retrieval
 from pipeline.training.commenting.retrieval import Commenter, comment, fit, load

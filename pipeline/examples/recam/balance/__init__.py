@@ -23,14 +23,30 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.recam.balance.barred import CODE, REASONS, relate_words
-from pipeline.examples.recam.balance.drawing import WRONG, Probabilities, draw_words, fit_probabilities
-from pipeline.examples.recam.balance.fits import fit_questions
-from pipeline.examples.recam.balance.lexicon import Ids, Lexicon, Masks, build_lexicon, draw_rates, thin_items
-from pipeline.examples.recam.balance.pool import Pool, build_pool, read_candidates
+from pipeline.examples.recam.balance.drawing import (
+    WRONG,
+    Pool,
+    Probabilities,
+    build_pool,
+    draw_words,
+    fit_probabilities,
+    read_candidates,
+)
+from pipeline.examples.recam.balance.lexicon import (
+    CODE,
+    REASONS,
+    Ids,
+    Lexicon,
+    Masks,
+    build_lexicon,
+    draw_rates,
+    fit_questions,
+    relate_words,
+    thin_items,
+)
+from pipeline.examples.recam.building import SIMILAR, Vectors
 from pipeline.examples.recam.choices import SEED, Choices, place_options
 from pipeline.examples.recam.items import SCHEMA, normalise
-from pipeline.examples.recam.targets import SIMILAR, Vectors
 from pipeline.io.hashes import hash_number
 
 MIN_CHOICES = 2 * WRONG  # words an item may choose from; of fewer the weights cannot be fitted
