@@ -15,7 +15,7 @@ from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.io.rows import read_chunks
 from pipeline.progress import track
-from pipeline.tasks.impscore import in_force, rank, references
+from pipeline.tasks.impscore import rank, references, scoring
 from pipeline.tasks.impscore import selftest as work
 from pipeline.tasks.record.retry import retry
 
@@ -69,13 +69,13 @@ def score_implicitness(
         raise BadInput(f"{out}: .txt holds the scores alone; write words and intervals as csv, tsv, jsonl or parquet")
     chunks = files.texts(file, text_column, encoding, skip_bad_rows=skip_bad_rows)
     first_chunks = list(islice(chunks, 1))  # a wrong file or column fails before a model is named
-    model = model or in_force.load_model().model_id  # one for the whole file
+    model = model or scoring.load_model().model_id  # one for the whole file
     corpus = references.load_reference(model, reference)
     add_intervals: Callable[[pl.DataFrame, str], pl.DataFrame] | None = None
     if calibrated:
         from pipeline.tasks.calibration import calibrate
 
-        maps = calibrate.load_maps(calibrated, in_force.choose_model(model).model_id)
+        maps = calibrate.load_maps(calibrated, scoring.choose_model(model).model_id)
         add_intervals = partial(calibrate.add_intervals, maps=maps)
     blank_count, column = 0, ""
 

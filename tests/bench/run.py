@@ -131,9 +131,9 @@ def bench_score(texts: list[str]) -> None:
 
     from pipeline.models import encoder as encoders
     from pipeline.score.implicitness import implicitness
-    from pipeline.tasks.impscore import in_force, scoring
+    from pipeline.tasks.impscore import scoring
 
-    head, half = (scoring.load_heads(str(in_force.SHIPPED), precision).heads["en"] for precision in encoders.PRECISIONS)
+    head, half = (scoring.load_heads(str(scoring.SHIPPED), precision).heads["en"] for precision in encoders.PRECISIONS)
     encoder = head.encoder
     tokenizer = encoder.module.tokenizer
     ids = tokenizer(texts, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]

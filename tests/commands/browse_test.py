@@ -23,7 +23,7 @@ from polars.testing import assert_frame_equal
 from scipy.stats import spearmanr
 
 from pipeline import warehouse
-from pipeline.commands.browse.server import Server
+from pipeline.commands.browse import Server
 from pipeline.errors import BadInput, Missing
 from pipeline.io.visible import escape_invisible
 from pipeline.report.browse.corpus import Corpus, View, parse_view, write_site

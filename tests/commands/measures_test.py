@@ -15,7 +15,7 @@ from pipeline import sample
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.calibration import calibrate
 from pipeline.tasks.impscore import references, scoring, selftest
-from pipeline.tasks.impscore.in_force import SHIPPED
+from pipeline.tasks.impscore.scoring import SHIPPED
 from tests.commands.conftest import Run, write_file
 from tests.support.rows.row_files import write_rows
 

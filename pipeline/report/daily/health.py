@@ -9,8 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.report import sections
-from pipeline.report.daily import health_figures
+from pipeline.report import figures, sections
 from pipeline.report.sections import Columns, Section, format_count, format_number, order_names, tabulate
 
 FAMILIES = (
@@ -69,7 +68,7 @@ def _build_cell(rows: pl.DataFrame | None) -> dict[str, str]:
     if rows is None:
         return {"status": "none", "mark": "", "count": "", "title": "no work"}
     status = max(rows["status"], key=list(STATUSES).index)
-    count = health_figures.format_short(float(rows["kept_count"].sum())) if rows["kept_count"].count() else ""
+    count = figures.format_short(float(rows["kept_count"].sum())) if rows["kept_count"].count() else ""
     title = "\n".join(map(_describe_step, rows.to_dicts()))
     return {"status": status, "mark": STATUSES[status][0], "count": count, "title": title}
 
@@ -147,9 +146,9 @@ def _build_costs(rows: pl.DataFrame, days: list[date]) -> Section:
         cells += [_format_totals(name, step, part) for (step,), part in sorted(parts.items())]
     sentence = f"All steps together took {rows['seconds'].sum():,.0f} seconds of work."
     names = ("DAG", "step", "days", "rows kept", "seconds", "rows per second", "MB written", "tokens in + out", "USD")
-    totals = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in health_figures.TITLES]
+    totals = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in figures.HEALTH_TITLES]
     daily = rows.group_by("day", step="family").agg(totals)
-    figure = health_figures.draw_trends(daily, days, order_names(daily["step"], FAMILIES))
+    figure = figures.draw_trends(daily, days, order_names(daily["step"], FAMILIES))
     return Section(sentence, names, cells, figure, text_count=2, title="Runtime and cost")
 
 

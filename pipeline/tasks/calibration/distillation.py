@@ -19,7 +19,7 @@ from pipeline.metrics.impscore.ranking import kendall_tau
 from pipeline.metrics.resample import Floats
 from pipeline.score.signature import choose_head
 from pipeline.tasks.calibration import sides
-from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.impscore import scoring
 from pipeline.tasks.impscore.train import describe_model, hash_in_order, read_shipped_groups
 from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import choose_precision
@@ -92,7 +92,7 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> model_registry.TrainedMod
     from pipeline.models.encoder import encode
     from pipeline.training.impscore.fit import fit_readout
 
-    base = in_force.load_model(None, day)
+    base = scoring.load_model(None, day)
     heads, config = scoring.load_heads(base.model_id).heads, base.config
     tensors = {name: tensor for name, tensor in base.tensors().items() if ".readout." not in name}
     evaluations = []

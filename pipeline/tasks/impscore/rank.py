@@ -13,7 +13,7 @@ from pipeline.metrics.impscore.artefacts import audit_groups
 from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations, kendall_w
 from pipeline.progress import OnProgress
 from pipeline.score.signature import drop_earlier_scores
-from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.impscore import scoring
 from pipeline.text.language import detect_language
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 def warn_of_training(rows: pl.DataFrame, ref: str | None = None, what: str = "groups") -> None:
     """Warn of groups (level, text) whose most explicit sentence is that of a group that the model learned from."""
-    choice = in_force.choose_model(ref)
+    choice = scoring.choose_model(ref)
     if choice.is_shipped:
         shipped = (graded.add_split(graded.read(path)) for path in sample.GROUPS.values())
         learned = graded.hash_groups(*(groups.filter(pl.col("split") != "test") for groups in shipped))

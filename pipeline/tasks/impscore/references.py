@@ -20,7 +20,7 @@ from pipeline.progress import OnProgress
 from pipeline.score import reference as scales
 from pipeline.score.reference import Reference, Scale
 from pipeline.score.signature import drop_earlier_scores
-from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.impscore import scoring
 from pipeline.text.language import detect_language
 
 SAMPLE = "sample"
@@ -32,7 +32,7 @@ def load_reference(ref: str | None, name: str | None = None) -> Reference | None
     """Load a reference of the model that answers; without a name that of the sample, or None if there is none."""
     if not re.fullmatch(r"[\w-]{1,60}", name or SAMPLE):
         raise BadInput(f"reference {name!r}: expected a name of at most 60 letters, digits, - and _")
-    choice = in_force.choose_model(ref)
+    choice = scoring.choose_model(ref)
     file = settings.references() / (name or SAMPLE) / f"{choice.model_id}.json"
     if name in (None, SAMPLE) and choice.is_shipped and not file.is_file():
         file = scales.SHIPPED
@@ -90,7 +90,7 @@ def build_reference(
     if counts:
         text = f"impscore: reference {name!r} lacks languages of fewer than {scales.MIN_TEXTS} texts: {counts}"
         logs.log_answer(text, text)
-    return Reference(name, in_force.choose_model(ref).model_id, source, references)
+    return Reference(name, scoring.choose_model(ref).model_id, source, references)
 
 
 def write_reference(reference: Reference) -> str:

@@ -1,6 +1,7 @@
-"""Train ImpScore models on pairs and graded groups, and evaluate them."""
+"""Train ImpScore models on pairs and graded groups, evaluate them, and import the authors' checkpoint (IMP-45)."""
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -12,14 +13,15 @@ import numpy as np
 import polars as pl
 
 from pipeline import sample, settings, warehouse
-from pipeline.errors import BadInput, Missing, check_name
+from pipeline.errors import BadInput, Missing, check_name, refuse_damage
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.splits import SEED, SPLIT_OF
+from pipeline.io.hashes import hash_file
 from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.resample import Floats
 from pipeline.progress import OnProgress
 from pipeline.score.signature import ANY
-from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.impscore import scoring
 from pipeline.tasks.impscore.pairs import load_all_pairs
 from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import load_encoder
@@ -130,7 +132,7 @@ def choose_split(profile: str) -> str:
 
 def evaluate(rows: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
     """Evaluate a model on rows of `pairs`, all test unless it was trained on them; return rows of `evaluations`."""
-    if hash_in_order(rows) != in_force.load_model(model).config.get("pairs_hash"):
+    if hash_in_order(rows) != scoring.load_model(model).config.get("pairs_hash"):
         rows = rows.with_columns(split=pl.lit("test"))
     return evaluate_triples(rows, scoring.score_triples(rows, model, on_progress))
 
@@ -204,7 +206,7 @@ def fit_model(
         inputs = (pairs.filter(is_of_head), groups.get(name))
         trained_heads[name] = heads.fit(*inputs, head_recipe, encoder, embeddings, state, on_progress)
     config = {
-        "kind": in_force.KIND,
+        "kind": scoring.KIND,
         "profile": profile,
         "data_hash": data_hash,
         "pairs_hash": hash_in_order(pairs),
@@ -228,7 +230,7 @@ def describe_model(tensors: dict[str, Any], config: dict[str, Any], evaluations:
     names = ("encoder", "encoder_revision")
     encoders: dict[str, Any] = {name: ", ".join(sorted({head[name] for head in heads.values()})) for name in names}
     return TrainedModel(
-        kind=in_force.KIND,
+        kind=scoring.KIND,
         tensors=tensors,
         config=config,
         evaluations=evaluations,
@@ -252,3 +254,55 @@ def hash_in_order(*frames: pl.DataFrame) -> str:
         lines = frame.select(pl.concat_str(pl.all().cast(pl.String), separator="\t", ignore_nulls=True)).to_series()
         digest.update("\n".join(lines).encode())
     return digest.hexdigest()
+
+
+CONVERT = (
+    'python -c "import torch, safetensors.torch as s; s.save_file({k: v.clone().contiguous() for k, v in '
+    "torch.load('model_state_dict_v_0_1_0.pth', 'cpu', weights_only=True).items()}, 'impscore.safetensors')\""
+)
+
+
+def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> model_registry.TrainedModel:
+    """Read the state of the authors' model from safetensors, with changes to the profile `official`.
+
+    BadInput for another format, for other matrices, and for an encoder whose weights are not those in the file.
+    """
+    from safetensors.torch import load_file
+
+    from pipeline.models.encoder import describe_encoder
+    from pipeline.models.impscore import ImpScore, convert_checkpoint
+    from pipeline.training.impscore import fit
+
+    if path.suffix != ".safetensors":
+        reason = "expected safetensors; a file of torch can run code and is not read"
+        raise BadInput(f"{path}: {reason}. Convert: {CONVERT}")
+    if not path.is_file():
+        raise BadInput(f"{path}: there is no such file")
+    with refuse_damage(path, "convert the checkpoint again"):
+        tensors = load_file(path)
+    matrices = convert_checkpoint(tensors)
+    if "transform" not in matrices:
+        raise BadInput(f"{path}: expected weight_p, weight_s and weight_t; found {', '.join(sorted(tensors)[:3])}")
+    if changes and not {"profile", "features"}.isdisjoint(changes):
+        raise BadInput("--set profile and --set features: the file decides them")
+    recipe = fit.make_recipe("official", **(changes or {}), features=len(matrices["transform"]))
+    encoder = load_encoder(normalize=recipe.normalize)
+    try:
+        ImpScore(encoder.dim, recipe.features, design=recipe.design).load_state_dict(matrices)
+    except RuntimeError as error:
+        raise BadInput(f"{path}: does not fit the encoder {encoder.name} and space={recipe.space}: {error}") from error
+    weights = {re.sub(r"^encoder\.0\.(auto_)?model\.", "", name): value for name, value in tensors.items()}
+    state = encoder.module[0].model.state_dict() if encoder.module else {}
+    for name in weights.keys() & state.keys():
+        if not weights[name].to(state[name].dtype).equal(state[name].cpu()):
+            raise BadInput(
+                f"{path}: was trained with another encoder than {encoder.name}, whose weight {name} differs; set "
+                "UNDERTONE_ENCODER to the paper's all-mpnet-base-v2"
+            )
+    head = {**describe_encoder(encoder), "recipe": asdict(recipe)}
+    facts = {"kind": scoring.KIND, "profile": "official", "data_hash": hash_file(path), "completion_models": []}
+    evaluations = model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
+    named_matrices = {f"en.{name}": matrix for name, matrix in matrices.items()}
+    trained = describe_model(named_matrices, {**facts, "heads": {"en": head}}, evaluations)
+    bar = None if recipe.implicitness == "cosine" else UNBOUNDED
+    return replace(trained, doubt="an imported model is promoted by request only", bar=bar)

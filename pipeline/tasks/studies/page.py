@@ -7,7 +7,7 @@ from pipeline.errors import Missing
 from pipeline.metrics.impscore import artefacts, studies
 from pipeline.report.impscore import page
 from pipeline.slices import parse_day
-from pipeline.tasks.impscore import in_force, pairs, references, scoring, train
+from pipeline.tasks.impscore import pairs, references, scoring, train
 from pipeline.tasks.record.pages import write_page
 
 
@@ -15,7 +15,7 @@ def write(day: str, model: str | None = None) -> str:
     """Write the page of the newest studies up to a day, about `model` or the one in force; return its path."""
     from pipeline.score import implicitness
 
-    until, model_id = pl.col("day") <= parse_day(day), in_force.load_model(model, day).model_id
+    until, model_id = pl.col("day") <= parse_day(day), scoring.load_model(model, day).model_id
     model = model or model_id
     rows = pairs.load_all_pairs()
     contents = page.Contents(day=day, model_id=model_id, studies=warehouse.scan("studies", until).collect())

@@ -1,10 +1,11 @@
-"""Study the ablation and the sensitivity grid (section 5.3), and describe data sets by a model (section 7).
+"""Study the ablation and the sensitivity grid (section 5.3), describe data sets by a model (7), and ask people (6.2).
 
 Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publish` replaces a study's rows of a day.
 """
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -14,6 +15,7 @@ from pipeline import left_out, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused, check_name
 from pipeline.examples.impscore.clusters import cluster_near_duplicates
 from pipeline.examples.splits import SEED
+from pipeline.label import simulated
 from pipeline.metrics.impscore import studies
 from pipeline.metrics.impscore.studies import QUANTILES, compute_quantiles, tabulate_figure_3
 from pipeline.papers.impscore import BENCHMARKS
@@ -22,7 +24,9 @@ from pipeline.report.impscore.study_rows import find_paper_count
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
-from pipeline.tasks.impscore import in_force, pairs, rank, references
+from pipeline.tasks.impscore import pairs, rank, references, scoring, user_study
+from pipeline.tasks.labelling import projects
+from pipeline.tasks.labelling.projects import Assignment, Studio, Tool
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.replace import replace_rows
@@ -94,7 +98,7 @@ def stage_data_set(
     """
     started = runs.start()
     rows = _load_problematic(source) if source in BENCHMARKS else _load_sentences(source)
-    model_id = in_force.load_model(model, day).model_id
+    model_id = scoring.load_model(model, day).model_id
     model = model or model_id
     scored = references.add_readings(rows, "text", model, references.load_reference(model), on_progress)
     study_rows = []
@@ -129,7 +133,7 @@ def load_spreads(day: str) -> pl.DataFrame:
 def check_params(params: Mapping[str, Any]) -> None:
     """Raise BadInput or Missing for a model or data sets of studies that there are not."""
     if params["model_id"] and {"data_sets", "detection", "validation"} & {*params["studies"]}:
-        in_force.load_model(params["model_id"])
+        scoring.load_model(params["model_id"])
     sources = list_detection_sources(params["ask"], params["detect"]) if "detection" in params["studies"] else []
     if sources and (unknown := {*sources} - {*list_sources()}):
         raise BadInput(f"no sentences of {', '.join(sorted(unknown))}; there are {', '.join(list_sources())}")
@@ -153,7 +157,7 @@ def stage_detection(
 ) -> Staged:
     """Ask a language model whether a data set's problematic sentences are problematic; stage its accuracy by bin."""
     started, rows = runs.start(), _load_problematic(source, limit)
-    model_id = in_force.load_model(model, day).model_id
+    model_id = scoring.load_model(model, day).model_id
     model = model or model_id
     with track("scoring", rows.height) as on_progress:  # no part of what is asked
         scored = references.add_readings(rows, "text", model, references.load_reference(model), on_progress)
@@ -258,3 +262,31 @@ def build_rows(
 def build_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Build a frame of `studies`, in the schema of the table."""
     return pl.DataFrame(rows, schema=empty("studies").schema, orient="row")
+
+
+def assign_tasks(kind: str, day: str, tool: Tool, studio: Studio | None = None, run_id: str = "cli") -> Assignment:
+    """Give the shipped items of a kind to people through a tool, each once."""
+    items = user_study.read_items(kind)
+    user_study.select(kind, items, day, run_id=run_id)
+    tasks, _, project = user_study.read_tasks(kind, items)
+    return projects.assign(project, tasks, tool, studio, partial(user_study.export, kind, items))
+
+
+def collect_answers(kind: str, day: str, tool: Tool, studio: Studio | None, run_id: str) -> int:
+    """Collect what a tool has, and publish means of people and the model, without names; return the label count."""
+    items, model_id = user_study.read_items(kind), scoring.load_model(None, day).model_id
+    count = user_study.collect(kind, items, (), tool, studio, run_id)
+    try:
+        numbers = user_study.measure(kind, items, model_id, run_id)
+    except Missing:  # no whole answer yet
+        return count
+    is_model, is_simulated = pl.col("by") == "model", pl.col("by").str.starts_with(f"{simulated.TOOL}_")
+    by = pl.when(is_model).then("by").when(is_simulated).then(pl.lit(simulated.TOOL)).otherwise(pl.lit("people"))
+    metrics = [name for name in ("kendall_tau", "spearman_rho", "accuracy") if name in numbers.columns]
+    values = numbers.with_columns(by=by).unpivot(metrics, index=["set", "by", "n"], variable_name="metric")
+    rows = []
+    for (in_set, group, metric), part in values.group_by("set", "by", "metric", maintain_order=True):
+        columns = {"setting": {"by": group, "set": in_set, "raters": part.height}, "model_id": model_id}
+        rows.append(build_row("people", day, str(metric), kind, part["value"].mean(), int(part["n"].sum()), **columns))
+    replace_study("people", build_frame(rows), day, run_id, pl.col("subset") == kind)
+    return count

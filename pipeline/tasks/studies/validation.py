@@ -17,7 +17,7 @@ from pipeline.examples.sources.files import parse_numbers, read_table
 from pipeline.metrics.impscore import validation
 from pipeline.metrics.impscore.validation import AUC, SHARE, TAU, TRANSFER
 from pipeline.progress import OnProgress
-from pipeline.tasks.impscore import in_force, pairs, rank, scoring
+from pipeline.tasks.impscore import pairs, rank, scoring
 from pipeline.tasks.impscore.train import read_shipped_groups
 from pipeline.tasks.record import promotion, runs
 from pipeline.tasks.studies import rows as studies
@@ -146,12 +146,12 @@ def _find_language(rows: pl.DataFrame) -> str:
 
 def list_models(models: Sequence[str], day: str | None = None) -> dict[str, str]:
     """List the models at hand by name: the one in force, the shipped one, and those that are named, each once."""
-    named_refs = {"model in force": in_force.find_model_id(day), OWN: registry.read(in_force.SHIPPED).model_id}
+    named_refs = {"model in force": scoring.find_model_id(day), OWN: registry.read(scoring.SHIPPED).model_id}
     named_refs |= {f"model {Path(ref).name:.24}": ref for ref in models}
     _refuse_repeats([Path(ref).name for ref in {*models}], "models")
     refs: dict[str, str] = {}
     for name, ref in named_refs.items():
-        choice = in_force.choose_model(ref)
+        choice = scoring.choose_model(ref)
         refs.setdefault(choice.model_id, OWN if choice.is_shipped else name)
     return {name: named_refs[name] for name in refs.values()}
 

@@ -18,7 +18,7 @@ from pipeline.models import encoder as encoders
 from pipeline.models.impscore import DESIGNS
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs, rank, scoring
-from pipeline.tasks.studies import page, questionnaires
+from pipeline.tasks.studies import page
 from pipeline.tasks.studies import rows as study_rows
 from pipeline.training.impscore import heads
 from pipeline.training.impscore.fit import make_recipe
@@ -258,12 +258,10 @@ def test_verdicts(judge: Server, source: str) -> None:
 def test_people_answer_questionnaires(tables: Path, enlist: Enlist, kind: str, metrics: int) -> None:
     """All ten items wait; without answers nothing is published, then means of simulated people and the model, once."""
     model_id = enlist(DAY, 1)
-    assignment = questionnaires.assign_tasks(kind, DAY, "files")
+    assignment = study_rows.assign_tasks(kind, DAY, "files")
     assert (assignment["tasks"], assignment["waiting"]) == (10, 10)
     assert (Path(assignment["place"]) / "hiring.md").is_file()
-    counts = [
-        questionnaires.collect_answers(kind, DAY, tool, None, "r") for tool in ("files", "simulated", "simulated")
-    ]
+    counts = [study_rows.collect_answers(kind, DAY, tool, None, "r") for tool in ("files", "simulated", "simulated")]
     assert counts[0] == 0 < counts[1] == counts[2]
     rows = load_table()
     assert set(rows["model_id"]) == {model_id}
