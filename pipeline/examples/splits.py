@@ -37,7 +37,6 @@ def draw_uniform(ids: pl.Series, seed: int = SEED) -> pl.Series:
 
 def add_split(pairs: pl.DataFrame, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     """Add `split` by a profile of `SPLITS`; the order of the rows does not change it.
-
     Random profiles give exactly the rounded shares. `grouped` needs `cluster_id` (`clusters.add_clusters`), puts every
     cluster in one split, and misses a share by less than the largest cluster; clusters larger than the smallest share
     go to train.
@@ -74,7 +73,6 @@ def _split_clusters(pairs: pl.DataFrame, bounds: npt.NDArray[np.float64], least:
 
 def measure_leakage(pairs: pl.DataFrame) -> pl.DataFrame:
     """Count what each held-out split of rows of `pairs` shares with train, by source and for all sources together.
-
     Checks: `implicit`, `explicit` and `negative`, the text is in train word for word, in any role; `near_duplicate`, a
     pair of its cluster is; `other_explicit`, its implicit sentence is, with another explicit one.
     """

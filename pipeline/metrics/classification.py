@@ -53,7 +53,6 @@ def estimate_interval(
     truth: Labels, predicted: Labels, metric: Metric = "f1", *, groups: Names | None = None, draws: int = 2000
 ) -> Interval:
     """Compute a metric, macro averaged but for accuracy, with its percentile bootstrap interval of 95 %.
-
     Truth and prediction are class numbers from 0, [n]. Groups are names [n] of what rows depend on, such as topics:
     whole groups are drawn, by default single rows.
     """
@@ -88,7 +87,6 @@ def mcnemar(truth: Labels, first: Labels, second: Labels) -> float:
 
 def calibration_error(truth: Labels, probabilities: Floats, bins: int = 10) -> float:
     """Compute the expected calibration error (Guo et al., 2017) of probabilities [n, classes] in bins of equal width.
-
     Confidence is the probability of the class with the largest one; a bin holds its upper edge.
     """
     is_right = probabilities.argmax(axis=1) == truth

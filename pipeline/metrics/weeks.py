@@ -46,7 +46,6 @@ def measure_changes(threads: pl.DataFrame) -> pl.DataFrame:
 
 def measure_change(threads: pl.DataFrame) -> Interval:
     """Measure how far the mean of now lies above that of before, from sums over threads (is_now, comment_count, total).
-
     The interval of 95 % is a percentile bootstrap over threads.
     """
     is_now = threads["is_now"].to_numpy()[:, None]
@@ -66,7 +65,6 @@ def _subtract_means(sums: Floats) -> Floats:
 
 def combine_corrected(days: pl.DataFrame) -> pl.DataFrame:
     """Combine means that a judge corrected day by day to the change of each group, if all days have one judge.
-
     Each day has a sample of its own, so errors are independent. Intervals are about these comments, not other threads.
     In: source, lang, is_now, comment_count, corrected_mean, corrected_low, corrected_high, judge. Out: source, lang,
     judge, corrected (a change), corrected_low, corrected_high.

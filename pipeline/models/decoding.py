@@ -85,7 +85,6 @@ def decode(
     step: Step, state: State, count: int, decoding: Decoding, marks: Marks, device: str = "cpu", first: int = 0
 ) -> list[list[Candidate]]:
     """Generate candidates for each source: of beam search the best first, at most `best`; samples as they were drawn.
-
     A text of the longest length ends without an end token, so that the probabilities of all possible texts sum to 1. A
     text also ends where the rules allow no further word. The state at the beginning has tensors [count, ...]. `first`
     is the number of the first source, which seeds its samples, so that parts of a corpus can be decoded apart.

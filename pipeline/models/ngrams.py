@@ -55,7 +55,6 @@ def fit(
     seed: int = 42,
 ) -> tuple[Ngrams, Floats]:
     """Fit a multinomial logistic regression; return it and its held-out logits of each text: [n, classes].
-
     A model that learns from its logits must see held-out ones. They are cross-fitted, in folds, drawn by the seed, that
     keep the texts of a context together. Labels [n] are numbers of the classes, each of which occurs. `cut` splits a
     text into words; n-grams of fewer than `least` texts are left out. The penalty is on the squares of the weights.

@@ -96,7 +96,6 @@ def _check_blobs(folder: Path, hub: str, commit: str, content: str) -> None:
 
 def hash_model_file(path: Path) -> str:
     """Return the SHA-256 of a file, cached until its size or time changes, for large files also on disk.
-
     All bytes count: models tuned from one base differ neither in size nor in the header of their weights.
     """
     status = path.stat()

@@ -112,7 +112,6 @@ def create_panels(
     count: int, across: int, size: tuple[float, float], *, sharex: bool = False, sharey: bool = True
 ) -> tuple[Figure, list[Axes]]:
     """Create a figure of `count` panels, at most `across` in a row.
-
     `size` has the inches that a row of panels is high, and those beyond. Panels may share their scales.
     """
     across = min(count, across)

@@ -38,7 +38,6 @@ class Section(NamedTuple):
 
 class Part(NamedTuple):
     """A builder of sections from rows, and the columns that the rows need.
-
     Columns are names separated by spaces; those that may be null end with a question mark. If there are keys, each of
     their values has one row.
     """
@@ -80,7 +79,6 @@ def render(
     **extra: Any,
 ) -> str:
     """Render a page of sections, with the title of its window and a line below its heading.
-
     `counts` are numbers on top, by name; None is left out. The template extends sections.html, and `extra` is what it
     shows; of any page `warning` (shown above all else), `missing` (parts without rows), `note` (a line at the foot),
     `signatures` (of models and settings) and `longest` (rows of a table that is open from the start).
@@ -92,7 +90,6 @@ def render(
 
 def check_rows(parts: Mapping[str, Part], rows: Mapping[str, Any]) -> dict[str, Any]:
     """Return the non-empty rows of each part, in the order of the parts; NaN becomes null.
-
     BadInput if a frame lacks a column or a value, or holds a row twice.
     """
     filled = {name: rows[name] for name in parts if rows.get(name) is not None and len(rows[name])}
@@ -130,7 +127,6 @@ def _check_frame(name: str, frame: pl.DataFrame, part: Part) -> None:
 
 def format_number(value: Any, digits: int = 3, style: str = "") -> str:
     """Format a number of a page: a dash for a missing one, a minus sign (−) for a negative one, never −0.
-
     None, NaN and infinite are missing. `style` is `,` for commas between thousands, `+` for a sign on positive numbers
     too.
     """

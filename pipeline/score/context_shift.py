@@ -38,7 +38,6 @@ def context_shift(
     weights: Weights = "mean",
 ) -> Floats:
     """Compute the weighed divergence at a comment's words without and with its context: [n].
-
     With Hellinger's distance and `mean` it is from 0 to 1. Weights are those of `distances`, and the distance of a word
     is the number of words between it and the context. The shift is 0 where the context is empty, NaN where the comment
     is. Both are given as words.

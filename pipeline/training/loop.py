@@ -163,7 +163,6 @@ def run(
     training_id: str | None = None,
 ) -> Outcome:
     """Run the remaining of so many epochs and keep the best.
-
     `epoch` trains the epoch with the given number (from 1) and returns its numbers in the order of the criterion. From
     the file `state` an interrupted training resumes, and ends with the same weights on a CPU. BadInput if that state
     has another `training_id` (`hash_facts`), which is None if the file's name contains it.

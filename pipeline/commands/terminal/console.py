@@ -107,7 +107,6 @@ def report(text: str) -> None:
 @contextmanager
 def show_progress(name: str, total: int | None = None) -> Iterator[OnProgress]:
     """Show the progress of some work: a bar in a terminal, elsewhere a line a minute.
-
     The bar of work inside other work is a row below it; all rows go away at the end.
     """
     if not err.is_terminal:

@@ -57,7 +57,6 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 
 def rename(words: list[str], families: Mapping[str, Collection[str]]) -> list[str]:
     """Replace the old names in a command line, which begins with the command; print what replaces them.
-
     `families` has the commands of each family by its name.
     """
     changes = {}

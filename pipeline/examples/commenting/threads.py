@@ -146,7 +146,6 @@ def _draw_references(fit: pl.DataFrame, rules: Rules) -> pl.DataFrame:
 
 def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.DataFrame:
     """Compute table 2 of a corpus, beside the paper's (AAC-05, AAC-06, errata E12): train, validation, test and all.
-
     Threads that are left out do not count; of the test give its references alone to count as the paper does.
     likes_per_comment is of those whose likes are known; what is undefined is null; the paper's values are paper_*.
     """

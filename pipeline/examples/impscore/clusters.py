@@ -22,7 +22,6 @@ Ints = npt.NDArray[np.int64]
 
 def cluster_near_duplicates(texts: pl.Series | Sequence[str], threshold: float = THRESHOLD) -> Ints:
     """Return the cluster of each text, int64 [n]: the lowest row that a chain of near duplicates links it to.
-
     Candidates come from MinHash bands, of which each text meets at most the next 100; exact Jaccard similarity of the
     character trigrams of lower-cased texts confirms them. The order of the texts does not change the clusters. Texts
     under eight characters are near duplicates only if equal.

@@ -57,7 +57,6 @@ def find_language() -> pl.Expr:
 
 def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
     """Read lines of JSON `{"rater": str, "group": str, "ranks": [one a sentence, 1 the most explicit, ties equal]}`.
-
     All raters should have ranked the same groups. Returns rater, group, level, rank. BadInput with line and field.
     """
     sizes = dict(groups.group_by("group").len().iter_rows())

@@ -75,7 +75,6 @@ def _parse_similarity(value: object, location: str) -> float:
 
 def measure_overlap(first_words: Sequence[str], second_words: Sequence[str]) -> float:
     """Compute the share of the shorter sentence's words in the longest common subsequence: from 0 to 1.
-
     Capitals count, and marks are words. Bit i of the row is 0 where the word at i of `first_words` makes the
     subsequence longer (Hyyrö, 2004). A sentence without words is a ValueError.
     """

@@ -82,7 +82,6 @@ def build_nonspecificity_rule(
     threshold: int = wordnet.NONSPECIFIC,
 ) -> Rule:
     """Subtask 2: nouns and verbs whose sense, chosen by summary and passage, is under a level (section 3.3; REC-10).
-
     Reasons: not_content (no noun or verb), no_sense, specific. The score is the level. The official items seem to count
     nodes of a path, not edges: a threshold of 5 follows them. `senses` finds the senses of (lemma, part of speech) in a
     context of tokens, as `text.senses.disambiguate` does.
@@ -241,7 +240,6 @@ def list_untargeted(articles: pl.DataFrame, tokens: pl.DataFrame, subtasks: Sequ
 
 def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> pl.DataFrame:
     """Build the open items of a subtask's targets (`OPEN`), in the order of their ids.
-
     The split goes by the article: one that two items share is on one side, in both subtasks. It is that of the
     articles, if they have the column; else, and where it is null, it is drawn.
     """

@@ -66,7 +66,6 @@ def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
 
 def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Measure the accuracy of each item's raters, and flag the two kinds of noise of section 3.6 (REC-26).
-
     `selected` are the answers that count, `answers` all of them. Shares are of raters by option; second shares add up
     to less than 1 where raters named none. Numbers are null without answers, the flags with too few.
     """

@@ -48,7 +48,6 @@ def read_table(
     quoted: bool = True,
 ) -> pl.DataFrame:
     """Read rows of csv, tsv, txt (tabs), jsonl or parquet files of one layout as text; BadInput with file and line.
-
     `columns` has our name of each column, and its names in published files, in any order and case; optional columns may
     be absent and are null then. With `quoted`, quotation marks in csv and tsv enclose fields.
     """
@@ -229,7 +228,6 @@ def finish(
     rows: pl.DataFrame, prompt: str | pl.Expr | None = None, *, lang: str | pl.Expr = "en", entities: bool = False
 ) -> Read:
     """Separate sentences and dropped rows: rows with file, line, item_id, text, label, perhaps explicit and reason.
-
     A row is dropped for its reason; else as `blank_text`, `no_label`, or `same_text` if its explicit form is the same
     text. `prompt` stays on implicit sentences without an explicit form.
     """

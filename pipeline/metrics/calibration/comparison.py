@@ -140,7 +140,6 @@ class Replacement(NamedTuple):
 
 def check_replacement(measure: Floats, ratings: Floats, epsilon: float = EPSILON) -> Replacement:
     """Test whether a measure [n], on the scale of the ratings, may replace the raters of ratings [n, raters].
-
     NaN means that a rater did not rate a text. A text counts for a rater if another one rated it too. False discoveries
     are controlled by Benjamini and Yekutieli's method. ValueError for fewer than two raters, or one without two texts
     that another one rated.

@@ -22,7 +22,6 @@ Fit = Callable[[npt.NDArray[np.bool_]], Floats]
 
 class Map(NamedTuple):
     """A rising step function between knots; between two knots it is linear, outside it is that of the nearest.
-
     The target of a new text is within `error` of it in 95 % of cases, over all values; not at each of them.
     """
 
@@ -53,7 +52,6 @@ def fit_map(values: Floats, targets: Floats) -> Map:
 
 def fit_interval(values: Floats, targets: Floats, units: Ints) -> Map:
     """Fit the map with its interval: the 95 % quantile of absolute residuals, each by a map of other threads.
-
     It is the conformal quantile, of rank 0.95 (n + 1) (Lei et al., 2018). Fewer than ten threads or 19 texts have none.
     """
     threads = np.unique(units, return_inverse=True)[1]

@@ -12,7 +12,6 @@ from scipy import stats
 
 def kendall_tau(gold: Sequence[float], scores: Sequence[float]) -> float:
     """Compute (concordant - discordant) / all pairs (equation 11), in [-1, 1]; a tie is neither.
-
     ValueError for fewer than two items, or lengths that differ.
     """
     if len(gold) != len(scores) or len(gold) < 2:
@@ -40,7 +39,6 @@ def spearman_rho(gold: Sequence[float], scores: Sequence[float]) -> float:
 
 def kendall_w(ratings: npt.NDArray[np.floating]) -> float:
     """Compute Kendall's W of raters [raters, groups, items], corrected for ties, as the mean over groups.
-
     1 where all raters give one order, 0 where their rank sums are equal; a group in which no rater sees a difference
     counts 0.
     """
@@ -69,7 +67,6 @@ def average_correlations(groups: pl.DataFrame) -> Correlations:
 
 def agreement_matrix(ratings: npt.NDArray[np.floating], measure: str = "kendall") -> npt.NDArray[np.float64]:
     """Measure how far each pair of raters agrees on the order of items (table 4 and figure 9; IMP-35).
-
     Ratings [raters, groups, items] are numbers that rise with implicitness; equal numbers are ties. The measure is
     kendall (equation 11) or spearman. Returns [raters, raters], means over groups; 1 on the diagonal of a rater without
     ties.

@@ -29,7 +29,6 @@ class Silhouettes(NamedTuple):
 
 def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -> Silhouettes:
     """Measure how well the groups are separated in either space of features [n, l] (figures 11 to 13).
-
     The paper's claim is that groups of one intent in different words are tighter in the pragmatic space. BadInput for
     fewer than two groups, or if each row is its own group.
     """
@@ -46,7 +45,6 @@ def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -
 
 def lay_out(features: Floats, seed: int = SEED) -> npt.NDArray[np.float64]:
     """Lay out features [n, l] in the plane by t-SNE for drawing: [n, 2].
-
     Near points stay near, other distances mean nothing. The same features give the same points. Points that are all
     equal, or fewer than three, are laid in a row.
     """
@@ -66,7 +64,6 @@ PAIRS = 2000
 
 def sample_pairs(text_count: int, pairs: int = PAIRS, seed: int = SEED) -> Ints:
     """Sample distinct unordered pairs of distinct rows; every set of pairs is equally likely.
-
     Pairs are numbered 0, 1, 2, … as (0,1), (0,2), (1,2), (0,3), …, and numbers are drawn, so that 100,000 texts cost no
     more than 100. Returns [pairs, 2], in each the lesser row first, in random order. BadInput if so many texts have
     fewer pairs.
@@ -132,7 +129,6 @@ QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 def tabulate_figure_3(triples: pl.DataFrame, *group_columns: str) -> pl.DataFrame:
     """Compute both accuracies and the means of figure 3 (IMP-25 to IMP-27), overall or by columns.
-
     The triples have i1, i2, i3 (implicitness of the implicit, explicit and foreign sentence), near and far (ΔP of the
     positive and the negative pair). Returns the group columns, metric, value, pair_count.
     """

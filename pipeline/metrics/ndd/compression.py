@@ -115,7 +115,6 @@ BASELINES = {"unedited": keep_all, "head": drop_head, "tail": drop_tail, "random
 
 def count_kept(items: pl.DataFrame) -> list[int]:
     """Compute how many words of each sentence a baseline keeps: the gold's ratio times words, rounded, at least one.
-
     The ratio is that of all items, of sums; the baselines of table 3 have 0.39 to 0.40.
     """
     sizes = _count_words(items)

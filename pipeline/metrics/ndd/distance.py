@@ -55,7 +55,6 @@ class MaskedModel(Protocol):
 
 def align(first: Sentence, second: Sentence) -> IndexArray:
     """Align two sentences by their longest common subsequence: places in both, [k, 2], ascending.
-
     Of several longest subsequences one is fixed: first the common start and end, then from the left it skips words of
     the sentence that sorts first, as long as possible. So the result is the same for (A, B) and (B, A).
     """
@@ -94,7 +93,6 @@ def _align_middle(first: Sentence, second: Sentence) -> list[tuple[int, int]]:
 
 def measure_gaps(places: IndexArray, lengths: tuple[int, int]) -> IndexArray:
     """Count the words between each neighbour and the nearest word, in either sentence, that is none: [k].
-
     Next to such a word it is 0, as the released code counts; |k - i| as printed in appendix C would be 1 more, which is
     a factor μ in every weight. Where all words are neighbours it is 0. Places are those of `align`.
     """
@@ -123,7 +121,6 @@ def exponential(length: int, start: int, end: int, mu: float = MU) -> Floats:
 
 def balanced(length: int, start: int, end: int, mu: float = MU) -> Floats:
     """Compute μ^d + μ^(d + m), m neighbours on the other side: the same total for every place of the span (E17).
-
     The total is 2 (1 - μ^n) / (1 - μ) of n neighbours, which the paper claims for its own formula.
     """
     before, after = _measure_sides(length, start, end)
@@ -132,7 +129,6 @@ def balanced(length: int, start: int, end: int, mu: float = MU) -> Floats:
 
 def printed(length: int, start: int, end: int, mu: float = MU) -> Floats:
     """Compute a'_k = a_k + a_(n' - k) μ^n' as in appendix C, k from 1 to n' neighbours; a_0 is before the first.
-
     Here a word that touches the span has μ, as min(|k - i|, |k - j|) is 1 there, and not 1 as in the others. For twelve
     words and a span of two the totals vary by more than a quarter (E17).
     """
@@ -147,7 +143,6 @@ def printed(length: int, start: int, end: int, mu: float = MU) -> Floats:
 
 def released(length: int, start: int, end: int, mu: float = MU) -> Floats:
     """Compute the released code's μ^d + μ^(d + n' - d'), d' the distance of the neighbour as far from the other end.
-
     For twelve words and a span of two the totals go from 10.67 to 11.68 (E17).
     """
     d = np.concatenate(_measure_sides(length, start, end))
@@ -373,7 +368,6 @@ def perplexity_change(
     model: MaskedModel, first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence]
 ) -> Floats:
     """Compute ΔPPL, the rise of log perplexity from the first to the second sentence of each pair: [n], signed.
-
     Pairs are separated by its absolute value. It costs one call for each piece of both sentences (table 2).
     """
     first, second = (

@@ -136,7 +136,6 @@ def select_sentences(is_predicate: Sequence[Sequence[bool]]) -> Selection:
 
 def average_precision(score: Floats, is_right: Bools) -> float:
     """Compute mean precision at each recall [n], ties together, as scikit-learn does; NaN with none right.
-
     Scores that are all the same have the share of words that are right.
     """
     order = np.argsort(-score, kind="stable")
@@ -147,7 +146,6 @@ def average_precision(score: Floats, is_right: Bools) -> float:
 
 def auc(score: Floats, is_right: Bools, weights: Floats | None = None) -> float:
     """Compute the chance that a right word scores above a wrong one, a tie half; NaN with none or all right.
-
     All are [n]; weights are how often each word counts, by default once.
     """
     return _auc(np.unique(score, return_inverse=True)[1], is_right, np.ones(len(score)) if weights is None else weights)

@@ -63,7 +63,6 @@ def delta_bleu(
     effective_order: bool = False,
 ) -> Metric:
     """Build ΔBLEU (Galley et al., 2015), whose weights are in [-1, 1]; arguments as of `bleu`.
-
     An n-gram counts max_j w_j min(Count(c), Count(r_j)) over the references that have it, of max_j w_j Count(c) over
     all. So a match in bad references alone costs. The weight is outside the clipping, where (B.2) has it inside. With
     all weights 1 it is BLEU; a sum that is not above 0 scores 0. ValueError as of `bleu`.

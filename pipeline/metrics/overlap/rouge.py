@@ -30,7 +30,6 @@ def measure_lengths(batch: Batch) -> Ints:
 
 def locate_matches(batch: Batch) -> Ints:
     """Locate each reference token of the LCS in its candidate, else -1: int64 [R], from 0.
-
     A pair may have several LCS. This is the canonical one: from the last token back it takes of the candidate, and then
     of the reference, the earliest places that still leave it as long.
     """

@@ -210,7 +210,6 @@ def _iterate_orders(batch: Batch) -> Iterator[Grams]:
 
 def count_repeats(words: Ints, text: Ints, room: Ints, order: int) -> Iterator[Ints]:
     """Yield how often its text has the n-gram that starts at each token, 0 but for the first of these: [W], by order.
-
     `text` has the text of each token, `room` how many tokens an n-gram may have from it on; where it does not fit, a 1
     is without meaning. Only n-grams whose first n - 1 words repeat are looked at.
     """

@@ -181,7 +181,6 @@ class MaskedLM:
 
     def states(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, Tensor]]:
         """Compute the last hidden states of unmasked sentences, truncated to the model's input.
-
         Yields the row of a sentence, the longest first; and its states [t, d], float32, of [CLS], its pieces and [SEP].
         """
         sentence_ids = [np.fromiter(chain(*self.tokenize(sentence)), np.int64)[: self.room] for sentence in sentences]

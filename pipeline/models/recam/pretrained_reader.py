@@ -44,7 +44,6 @@ class LoadedTransformer(NamedTuple):
 
 def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) -> LoadedTransformer:
     """Load a transformer and its tokenizer; only weights in safetensors, no foreign code.
-
     The name is `embedded`, or one of `locate_files`, such as a folder of `training.recam.masked_lm.write` or
     `google/electra-large-discriminator@<commit>`. With `is_masked` it has the head for masked words; one that the
     weights lack is drawn from torch's global source.

@@ -111,7 +111,6 @@ def encode_texts(
     model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], longest: int = SOURCE, keep: Keep = "end"
 ) -> dict[str, Tensor]:
     """Encode comments, each followed by its context: token ids and mask [n, ≤ longest].
-
     Of a long context the end is kept, which stands nearest to the comment: as many characters as leave room for the
     comment's. Of an article's content the start is to be kept: the tokenizer cuts the longer one's end.
     """
@@ -176,7 +175,6 @@ def generate_candidates(
     keep: Keep = "end",
 ) -> list[list[GeneratedText]]:
     """Write texts by beam search or sampling with their log probabilities, `decoding.best` of each.
-
     `generate` leaves the search to transformers; samples of this one do not depend on batches. A word is a token here.
     """
     rows: list[list[GeneratedText]] = []

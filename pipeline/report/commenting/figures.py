@@ -200,7 +200,6 @@ def draw_sensitivity(frame: pl.DataFrame) -> str:
 
 def draw_scatter(frame: pl.DataFrame) -> str:
     """Draw figure 1: metrics against human grades, with the least-squares line; `PANELS`, or else three others.
-
     Only the grades that are drawn have noise: line and r are of the grades as they are, and of all rows, of which at
     most `POINTS` drawn at random are shown.
     """

@@ -32,7 +32,6 @@ def render(
     schedules: Mapping[str, str],
 ) -> str:  # fmt: skip
     """Render the page of so many days until a day.
-
     Rows are of the view pipeline_health of these days. `dropped` has step, dropped_at, reason, row_count; `sources` the
     last day that was collected, and its row_count; `models` kind, model_id and day of the last training, and the last
     day of a promoted one. Schedules are of `FAMILIES`.

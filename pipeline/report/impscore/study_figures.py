@@ -76,7 +76,6 @@ def _fit_range(values: plot.Floats) -> Normalize:
 
 def draw_sensitivity(studies: pl.DataFrame) -> str:
     """Draw figures 4 and 10: mean implicitness accuracy over γ1 and γ2, a panel an α, its best as a star.
-
     A full grid is filled by monotone interpolation, which adds no peaks; dots are the measured values.
     """
     means = average_runs(studies, "sensitivity").filter(pl.col("metric") == "implicitness_accuracy")

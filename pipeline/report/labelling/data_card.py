@@ -54,7 +54,6 @@ def render(facts: Facts) -> str:
 
 def update(card: str, rows: pl.DataFrame, classes: pl.DataFrame, data_hash: str) -> str:
     """Update a card after comments were removed: their count, the classes and the checksum; the rest is of the release.
-
     A card of the same checksum, or one that somebody else wrote, stays as it is.
     """
     parts = card.split("\n\n")

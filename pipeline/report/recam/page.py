@@ -24,7 +24,6 @@ _FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "severa
 
 def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> str:
     """Render the page of the frames that `PARTS` names, which `sections.check_rows` checks.
-
     `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; all accuracies are in [0, 1].
     """
     rows = sections.check_rows(PARTS, frames)

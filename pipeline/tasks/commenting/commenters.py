@@ -115,7 +115,6 @@ def fit(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | 
 
 def make_held_out(system: str, data: Data) -> list[HeldOut]:
     """Hold out up to 2,000 comments of the validation articles, by which commenters of a system are compared.
-
     One that retrieves ranks each comment among 50 of other articles; one that writes expects each of its words.
     """
     import torch

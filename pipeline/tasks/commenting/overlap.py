@@ -70,7 +70,6 @@ def measure_files(
     **sampling: Any,
 ) -> pl.DataFrame:
     """Measure the corpus scores of a file of candidates, with intervals, or how they differ from another system's.
-
     The options are of the metrics' constructors, by name; `against` has the other system's candidates; sampling is as
     of `scoring.measure`. Returns the columns of `scoring.measure` or `scoring.compare`, and signature.
     """

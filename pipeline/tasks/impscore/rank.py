@@ -40,7 +40,6 @@ def rank(
     training_groups: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Measure mean rank correlations over graded groups, of the model and of each surface baseline.
-
     The baselines are fitted on the training groups; without any, crosswise. Returns by, group_count, kendall_tau
     (equation 11), spearman_rho.
     """

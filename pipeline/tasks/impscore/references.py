@@ -56,7 +56,6 @@ def build_reference(
     source: str = "texts of the shipped sample, without graded groups of the training split",
 ) -> Reference:
     """Build the reference of some texts, by default of our sample, as the model that answers scores them.
-
     A language needs at least 100 texts. The bands are those of the model's reference `sample`, if it has one.
     """
     if (texts is None) != (name == SAMPLE):
@@ -130,7 +129,6 @@ def add_readings(
     on_progress: OnProgress = lambda _: None,
 ) -> pl.DataFrame:
     """Add `implicitness`, `percentile`, `band` and `signature` of a text column to any frame.
-
     Percentile and band are null without a reference of the language. A warning names where the model is weak.
     """
     rows = drop_earlier_scores(rows, "implicitness", ("implicitness", *READINGS, "signature"))

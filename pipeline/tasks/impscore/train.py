@@ -46,7 +46,6 @@ def read_shipped_groups(lang: str) -> pl.DataFrame:
 
 def train(day: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
     """Train on all pairs, and on the shipped graded groups if the profile uses groups; return the model's id.
-
     The options are those of `fit_model`. A model whose pairs are all the sample's is promoted by request only.
     """
 
@@ -264,7 +263,6 @@ CONVERT = (
 
 def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> model_registry.TrainedModel:
     """Read the state of the authors' model from safetensors, with changes to the profile `official`.
-
     BadInput for another format, for other matrices, and for an encoder whose weights are not those in the file.
     """
     from safetensors.torch import load_file

@@ -38,7 +38,6 @@ def add_context_shift(
     weights: Weights = "mean",
 ) -> pl.DataFrame:
     """Add `context_shift` and `signature` to rows of text and context; by default a mean of Hellinger's distances.
-
     Both are null where there is no text; the shift is 0 where there is no context.
     """
     texts = rows.select(pl.col("text").fill_null(""), pl.col("context").fill_null(""), lang=detect_language())
@@ -66,7 +65,6 @@ def score_day(
     day: str, ref: str | None = None, run_id: str = "cli", on_progress: OnProgress = lambda _: None, **options: Any
 ) -> int:
     """Score a day's comments in their contexts into `scores`, replacing those by the same models; return the count.
-
     Each language has its model; a comment without a word has no row. Options are those of `add_context_shift`.
     """
     started = runs.start()

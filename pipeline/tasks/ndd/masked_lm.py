@@ -165,7 +165,6 @@ def load_corpus(lang: str, day: str | None = None) -> pl.Series:
 
 def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = False) -> str | None:
     """Count the words of the corpus up to a day; the counts are in force from that day on if they are as good.
-
     One text in twenty is held out. Returns the model's id, or None where there is no text in the language.
     """
     from pipeline.models.ndd import count_lm
@@ -242,7 +241,6 @@ def train(
     start: str | None = None,
 ) -> pl.DataFrame:
     """Adapt an encoder, by default that in force, to texts by predicting masked words; write it for transformers.
-
     The numbers are those of a profile of `training.recam.masked_lm`, with changes. Returns epoch, loss, cross_entropy
     and accuracy on texts held out, count.
     """

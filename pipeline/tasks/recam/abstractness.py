@@ -55,7 +55,6 @@ def train_file(
     force: bool = False,
 ) -> pl.DataFrame:
     """Train a scorer into a folder, after measuring it on so many random splits of the list (Table 2).
-
     The vectors are a file in GloVe's format; by default the encoder computes them. Return the rows of
     `training.recam.abstractness.evaluate_splits`.
     """
@@ -74,7 +73,6 @@ def train(
     promote: bool = False,
 ) -> str:
     """Train a scorer into the registry; return the model's id.
-
     One word in ten is held out. `evaluations` has its mean over ten random splits, and each split (`subset` split:1 …).
     """
     words = ratings or read_ratings()
@@ -91,7 +89,6 @@ def train(
 
 def make_held_out(words: pl.DataFrame, train_words: pl.DataFrame, vectors: Path | None) -> list[HeldOut]:
     """Hold out rated words, by correlation and squared error of which scorers are compared.
-
     The baselines are the mean of the other words' ratings, and a line through them by the length of a word.
     """
     if not words.height:

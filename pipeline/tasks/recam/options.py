@@ -169,7 +169,6 @@ def publish_items(
     subtask: str, staged: Sequence[slices.Staged], day: str, choosing: Choosing, rules: Rules, run_id: str = "cli"
 ) -> int:
     """Replace the items of a subtask with those that get five options; return their count.
-
     An item that gets the same options again keeps the flags of its raters.
     """
     slices.parse_day(day)

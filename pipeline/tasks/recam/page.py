@@ -53,7 +53,6 @@ def write(day: str) -> str:
 
 def read_evaluations(day: str) -> pl.DataFrame:
     """Read the accuracies of a day's readers, those promoted if there are any, a row for each set of items.
-
     Columns: model_id, subset, accuracy, low, high, trained_on, n, is_all (of all items of tested_on), tested_on, by,
     group, profile.
     """

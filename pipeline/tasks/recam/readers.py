@@ -114,7 +114,6 @@ def fit(
     path: Path | None = None,
 ) -> model_registry.TrainedModel:
     """Fit a reader, with the results of its epochs and those on the test part, where there is one.
-
     The path is that of a file of word vectors, for readers that use them; for the others the folder or name of an
     encoder. The subtask is that of items of the tables.
     """
@@ -216,7 +215,6 @@ def is_right(model: registry.Model, items: pl.DataFrame) -> npt.NDArray[np.bool_
 
 def measure(items: pl.DataFrame, model: registry.Model, subset: str = HOME) -> pl.DataFrame:
     """Measure accuracy with its interval over articles, by part of speech and by length of passage (REC-28, REC-30).
-
     The baseline is the best way to answer the same items without reading (REC-32). Items may have upos. Return rows of
     `evaluations` without their keys.
     """
@@ -241,7 +239,6 @@ def measure(items: pl.DataFrame, model: registry.Model, subset: str = HOME) -> p
 
 def rank_among_submissions(accuracy: float, tested_on: str, model_id: str = "") -> pl.DataFrame:
     """Rank a reader among the submissions of tables 6 or 7 (REC-29): rank, reader, accuracy, away.
-
     `away` is the accuracy of readers that were trained on the other subtask, as the tables may say of this one.
     """
     kinds: list[str] = []

@@ -92,7 +92,6 @@ def stage_data_set(
     source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None, seed: int = SEED
 ) -> Staged:
     """Stage the description of a data set's distinct sentences by a model; of the paper's six the problematic ones.
-
     The rows are of the studies `data_sets` (figure 6), of all sentences and the implicit ones, and `diversity`
     (IMP-41), of 2,000 random distinct pairs or all pairs if there are fewer.
     """

@@ -70,7 +70,6 @@ def load_vectors(
     rows: pl.DataFrame, path: Path | None = None, tokenizer: str = "jieba", extra_texts: Sequence[str] = ()
 ) -> WordVectors:
     """Load word vectors from a file in GloVe's format; else train them on the train split and on extra texts.
-
     Training uses no text of the other splits, and none that quotes one: the words around it may reveal its label.
     """
     from pipeline.training import word_vectors as fitting
@@ -144,7 +143,6 @@ def train_file(rows: pl.DataFrame, out: Path, *, force: bool = False, **options:
 
 def train(day: str, release: str | None = None, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
     """Train on published comments into the registry, with options of `fit`; return the model's id.
-
     A model of labels by simulated raters is promoted by request only.
     """
 

@@ -53,7 +53,6 @@ def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *, device: str = "cpu"
 ) -> TrainingResult:
     """Fit a commenter: index the training articles, train the relevance model, store the training comments.
-
     Comments have also comment_id and text (as it was written). Other arguments and errors are as of `relevance.fit`;
     the profile ir_t reads titles, ir_tc titles and contents, in both stages.
     """

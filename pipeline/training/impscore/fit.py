@@ -188,7 +188,6 @@ class TrainingResult:
 
 def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None = None) -> TrainingResult:
     """Train on the `train` split and keep the epoch with the best accuracy on `validation`.
-
     That accuracy is the paper's implicitness accuracy; in a training on graded groups, the pairs of their sentences
     count as well. Without a validation part, the training part decides. For `state` see `loop.run`.
     """

@@ -213,7 +213,6 @@ class _Training:
 
 def compute_loss(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Recipe) -> Tensor:
     """Compute the cross entropy of the right option at `truth` [n], and by a second head of each option's being wrong.
-
     With smoothing ε the truth is 1 − ε + ε/5 for the right option and ε/5 for the others. Scores are [n, 5].
     """
     loss = cross_entropy(right, truth, label_smoothing=recipe.smoothing)

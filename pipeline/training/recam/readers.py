@@ -310,7 +310,6 @@ def _collect_candidates(
 
 def rank_candidates(reader: TrainedReader, items: pl.DataFrame, top: int = 10) -> pl.DataFrame:
     """Rank the words that a reader would put in the place of each placeholder, of all it was trained with (REC-16).
-
     Columns: item_id, candidates (the `top` best, ties by alphabet), probabilities among all words.
     """
     words, candidates = _collect_candidates(reader, set(), {})

@@ -296,7 +296,6 @@ def _fit_features(
     gold: Ids, word_count: int, features: Sequence[Sequence[str]], pairs: Sequence[tuple[str, int]] | None
 ) -> Fit:
     """Sum log (n(f, w) + s p(w)) / (s p(w)) over features f of an item: how much they make a word more probable.
-
     n counts the gold words of items with f, without the item's own gold word; or the given pairs (feature, word).
     """
     from scipy.sparse import coo_array, csr_array
