@@ -36,12 +36,9 @@ MOST_ROWS = 100_000  # of a workbook, which is made in memory
 _CELL = 32_767  # characters of a cell of xlsx
 _MOST_BYTES = 10_000  # of a label
 _HEADERS = {
-    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+    "Content-Security-Policy": f"{POLICY}; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
+}  # fmt: skip
 _STATUS = {Refused.exit_code: 403, Missing.exit_code: 404, BadInput.exit_code: 400}
 
 Judge = Callable[[int, str, str], int]  # writes a label of a comment, a score and a rater, and counts them

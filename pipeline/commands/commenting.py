@@ -105,11 +105,9 @@ def rate(
 
 
 def ratings(
-    kind: Kind,
-    paths: Annotated[list[Path] | None, Argument(help="Filled sheets, or long tables.")] = None,
-    tool: Tool = "files",
-    as_json: shared.Json = False,
-) -> None:
+    kind: Kind, paths: Annotated[list[Path] | None, Argument(help="Filled sheets, or long tables.")] = None,
+    tool: Tool = "files", as_json: shared.Json = False,
+) -> None:  # fmt: skip
     """Import people's grades into `comment_grades` and print their agreement.
 
     Examples: `undertone commenting ratings references anna.xlsx ben.xlsx`; `undertone commenting ratings candidates

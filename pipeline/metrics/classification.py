@@ -62,14 +62,9 @@ def estimate_interval(
 
 
 def compare(
-    truth: Labels,
-    first: Labels,
-    second: Labels,
-    metric: Metric = "f1",
-    *,
-    groups: Names | None = None,
+    truth: Labels, first: Labels, second: Labels, metric: Metric = "f1", *, groups: Names | None = None,
     draws: int = 2000,
-) -> Comparison:
+) -> Comparison:  # fmt: skip
     """Measure how much better `first` is than `second` by a paired bootstrap; arguments as of `estimate_interval`."""
     tables = _sample_tables(truth, [first, second], groups, draws)
     differences = compute_metric(tables[0], metric) - compute_metric(tables[1], metric)

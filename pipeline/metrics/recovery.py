@@ -150,12 +150,9 @@ def compare_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None = 
     right_counts = options.group_by("place").agg(pl.col("is_right").sum())
     best_place = right_counts.sort("is_right", "place", descending=[True, False]).item(0, "place")
     values = {
-        "longest": pl.col("length"),
-        "shortest": -pl.col("length"),
-        "most_overlap": pl.col("overlap"),
-        "least_overlap": -pl.col("overlap"),
-        "position": (pl.col("place") == best_place).cast(pl.Float64),
-    }
+        "longest": pl.col("length"), "shortest": -pl.col("length"), "most_overlap": pl.col("overlap"),
+        "least_overlap": -pl.col("overlap"), "position": (pl.col("place") == best_place).cast(pl.Float64),
+    }  # fmt: skip
     for name, value in values.items():
         best = options.filter(value == value.max().over("row"))
         correct_shares = best.group_by("row", maintain_order=True).agg(pl.col("is_right").mean())["is_right"]

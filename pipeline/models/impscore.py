@@ -162,16 +162,10 @@ def pragmatic_distance(meanings: Meaning, other_meanings: Meaning, metric: Metri
 
 
 def loss(
-    s1: Meaning,
-    s2: Meaning,
-    s3: Meaning,
-    gamma_implicitness: float = GAMMA_IMPLICITNESS,
-    gamma_pragmatics: float = GAMMA_PRAGMATICS,
-    alpha: float = ALPHA,
-    *,
-    pragmatics: Metric = "euclidean",
+    s1: Meaning, s2: Meaning, s3: Meaning, gamma_implicitness: float = GAMMA_IMPLICITNESS,
+    gamma_pragmatics: float = GAMMA_PRAGMATICS, alpha: float = ALPHA, *, pragmatics: Metric = "euclidean",
     reduction: Literal["mean", "sum"] = "mean",
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Compute L_final (equation 8) of triples: a scalar.
     s1 are meanings of implicit sentences, s2 of their explicit forms, s3 of foreign explicit sentences. The gammas are
     γ1 and γ2; `pragmatics` is the metric of ΔP. The reduction is the mean over the batch as in the released code, or

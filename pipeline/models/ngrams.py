@@ -44,16 +44,9 @@ class Ngrams(NamedTuple):
 
 
 def fit(
-    texts: Sequence[str],
-    contexts: Sequence[str],
-    labels: npt.NDArray[np.int64],
-    cut: Cut,
-    *,
-    least: int = 2,
-    penalty: float = 0.5,
-    is_weighted: bool = True,
-    seed: int = 42,
-) -> tuple[Ngrams, Floats]:
+    texts: Sequence[str], contexts: Sequence[str], labels: npt.NDArray[np.int64], cut: Cut, *, least: int = 2,
+    penalty: float = 0.5, is_weighted: bool = True, seed: int = 42,
+) -> tuple[Ngrams, Floats]:  # fmt: skip
     """Fit a multinomial logistic regression; return it and its held-out logits of each text: [n, classes].
     A model that learns from its logits must see held-out ones. They are cross-fitted, in folds, drawn by the seed, that
     keep the texts of a context together. Labels [n] are numbers of the classes, each of which occurs. `cut` splits a

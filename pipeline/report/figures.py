@@ -162,19 +162,11 @@ def frame_cell(axis: Axes, x: float, y: float, colour: str = WARM) -> None:
 
 
 def draw_dots(
-    rows_by_key: Mapping[tuple[Any, ...], Mapping[str, Any]],
-    titles: Mapping[str, str],
-    row_names: Mapping[str, str],
-    mark_names: Mapping[Any, str],
-    *,
-    looks: Mapping[Any, tuple[str, str]] | None = None,
-    printed: Mapping[tuple[Any, ...], float] | None = None,
-    paper: str = "",
-    scale: float = 1,
-    chance: Mapping[str, float] | None = None,
-    is_shared: bool = False,
-    x: str = "",
-) -> str:
+    rows_by_key: Mapping[tuple[Any, ...], Mapping[str, Any]], titles: Mapping[str, str], row_names: Mapping[str, str],
+    mark_names: Mapping[Any, str], *, looks: Mapping[Any, tuple[str, str]] | None = None,
+    printed: Mapping[tuple[Any, ...], float] | None = None, paper: str = "", scale: float = 1,
+    chance: Mapping[str, float] | None = None, is_shared: bool = False, x: str = "",
+) -> str:  # fmt: skip
     """Draw numbers with their intervals, a panel a metric; what the paper prints are ticks of the same colour.
 
     Rows (value, low, high) are by panel, row and mark, and so are the numbers that the paper prints, which the legend

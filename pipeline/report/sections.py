@@ -69,15 +69,9 @@ def render_template(name: str, **values: Any) -> str:
 
 
 def render(
-    title: str,
-    heading: str,
-    lead: str,
-    sections: Sequence[Section],
-    *,
-    counts: Mapping[str, int | None] | None = None,
-    template: str = "sections.html",
-    **extra: Any,
-) -> str:
+    title: str, heading: str, lead: str, sections: Sequence[Section], *, counts: Mapping[str, int | None] | None = None,
+    template: str = "sections.html", **extra: Any,
+) -> str:  # fmt: skip
     """Render a page of sections, with the title of its window and a line below its heading.
     `counts` are numbers on top, by name; None is left out. The template extends sections.html, and `extra` is what it
     shows; of any page `warning` (shown above all else), `missing` (parts without rows), `note` (a line at the foot),

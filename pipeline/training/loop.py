@@ -155,13 +155,9 @@ def hash_facts(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
 
 
 def run(
-    epoch: Callable[[int], Row],
-    learner: Learner,
-    criterion: Criterion,
-    epochs: int,
-    state: Path | None = None,
+    epoch: Callable[[int], Row], learner: Learner, criterion: Criterion, epochs: int, state: Path | None = None,
     training_id: str | None = None,
-) -> Outcome:
+) -> Outcome:  # fmt: skip
     """Run the remaining of so many epochs and keep the best.
     `epoch` trains the epoch with the given number (from 1) and returns its numbers in the order of the criterion. From
     the file `state` an interrupted training resumes, and ends with the same weights on a CPU. BadInput if that state

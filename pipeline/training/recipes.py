@@ -11,14 +11,9 @@ R = TypeVar("R")
 
 
 def replace_numbers(
-    profiles: Mapping[str, R],
-    profile: str,
-    *,
-    from_zero: Collection[str] = (),
-    above_zero: Collection[str] = (),
-    below_one: Collection[str] = (),
-    **changes: Any,
-) -> R:
+    profiles: Mapping[str, R], profile: str, *, from_zero: Collection[str] = (), above_zero: Collection[str] = (),
+    below_one: Collection[str] = (), **changes: Any,
+) -> R:  # fmt: skip
     """Return a profile with the given fields changed; a change to None is ignored.
 
     The type of a field states its values: a Literal lists them, int is from 1, float is finite and from 0, a tuple has

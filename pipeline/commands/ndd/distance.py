@@ -41,14 +41,11 @@ Syntax = Annotated[Path | None, Option(help="CoNLL-U file with trees: then only 
 
 def ndd(
     one: Annotated[str, Argument(help="One sentence.")],
-    other: Annotated[str, Argument(help="Sentence to compare it with.")],
-    model: Masked = None,
-    lang: Lang = None,
-    divergence: Kind = "hellinger",
-    weights: PairWeights = "mean",
+    other: Annotated[str, Argument(help="Sentence to compare it with.")], model: Masked = None, lang: Lang = None,
+    divergence: Kind = "hellinger", weights: PairWeights = "mean",
     explain: Annotated[bool, Option("--explain", help="Each word of both, with its divergence and weight.")] = False,
     as_json: shared.Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.
 
     0 for the same sentence, or where no shared word has other neighbours; with hellinger and mean at most 1.
@@ -176,14 +173,9 @@ def _is_path(what: str, is_kind: Callable[[Path], bool]) -> bool:
 
 
 def _convert_file(
-    path: Path,
-    column: str | None,
-    encoding: str,
-    name: str,
-    convert: Callable[..., pl.DataFrame],
-    *,
+    path: Path, column: str | None, encoding: str, name: str, convert: Callable[..., pl.DataFrame], *,
     skip_bad_rows: bool = False,
-) -> Iterator[pl.DataFrame]:
+) -> Iterator[pl.DataFrame]:  # fmt: skip
     """Convert the chunks of a file, each with the name of its texts; `name` is what the progress is called."""
     for frame, text_column in files.texts(path, column, encoding, skip_bad_rows=skip_bad_rows):
         with track(f"{name} {path.name}", frame.height) as on_progress:
@@ -194,17 +186,11 @@ def _convert_file(
 
 def score_context_shift(
     file: Annotated[Path | None, Argument(help="Comments with columns text and context; a day's by default.")] = None,
-    day: shared.MaybeDay = "",
-    text_column: shared.Texts = None,
+    day: shared.MaybeDay = "", text_column: shared.Texts = None,
     context_column: Annotated[str, Option(help="Column with the contexts.")] = "context",
-    divergence: Kind = "hellinger",
-    weights: PairWeights = "mean",
-    out: shared.TableFile = None,
-    model: Masked = None,
-    encoding: shared.Encoding = "utf-8-sig",
-    skip_bad_rows: shared.SkipBadRows = False,
-    as_json: shared.Json = False,
-) -> None:
+    divergence: Kind = "hellinger", weights: PairWeights = "mean", out: shared.TableFile = None, model: Masked = None,
+    encoding: shared.Encoding = "utf-8-sig", skip_bad_rows: shared.SkipBadRows = False, as_json: shared.Json = False,
+) -> None:  # fmt: skip
     """How much a comment's context changes what its words lead to expect (f(s) against f(c + s)).
 
     From 0 to 1 with hellinger and mean.
@@ -242,13 +228,9 @@ def train_count_lm(
     file: Annotated[Path | None, Argument(help="Texts; without: the comments and articles there are.")] = None,
     text_column: shared.Texts = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model; with a file.")] = None,
-    lang: Lang = None,
-    promote: shared.Promote = False,
-    force: shared.Force = False,
-    day: shared.Day = "",
-    encoding: shared.Encoding = "utf-8-sig",
-    as_json: shared.Json = False,
-) -> None:
+    lang: Lang = None, promote: shared.Promote = False, force: shared.Force = False, day: shared.Day = "",
+    encoding: shared.Encoding = "utf-8-sig", as_json: shared.Json = False,
+) -> None:  # fmt: skip
     """Count which words stand between which: the embedded masked language model, for trying things out.
 
     Without a file those of each language in the tables, in force from the day on.

@@ -29,15 +29,10 @@ def compress_data(
     split: Annotated[str | None, Option(help="Part of the data, such as test.")] = None,
     system: Annotated[list[str] | None, Option(help="System; repeat it. By default all that the model can do.")] = None,
     ratio: Annotated[float | None, Option(help="Share of the words to keep; that of people by default.")] = None,
-    divergence: Kind = "kl",
-    weights: Weighting = "balanced",
-    spans: SpanRange = "paper",
+    divergence: Kind = "kl", weights: Weighting = "balanced", spans: SpanRange = "paper",
     thresholds: Annotated[bool, Option("--thresholds", help="Table 6 as well: Fast NDD without a ratio.")] = False,
-    syntax: Syntax = None,
-    model: Masked = None,
-    day: Day = "",
-    as_json: Json = False,
-) -> None:
+    syntax: Syntax = None, model: Masked = None, day: Day = "", as_json: Json = False,
+) -> None:  # fmt: skip
     """Compress a data set by every system and measure them, into `compressions` and `studies` (tables 3 and 5).
 
     A system with _sc compresses only sentences that have a tree; a second table has all systems on these.
@@ -135,14 +130,12 @@ def evaluate(
 
 
 def rate(
-    source: Source = "sample",
-    rater: Raters = None,
+    source: Source = "sample", rater: Raters = None,
     system: Annotated[list[str] | None, Option("--system", help="System, or gold; repeat it. All by default.")] = None,
     limit: Annotated[int, Option(min=1, help="Sentences at most, compressed by all these systems.")] = 100,
-    out: Folder = None,
-    lang: Annotated[Literal["zh", "en"], Option(help="Language of guidelines and sheets.")] = "zh",
+    out: Folder = None, lang: Annotated[Literal["zh", "en"], Option(help="Language of guidelines and sheets.")] = "zh",
     day: Day = "",
-) -> None:
+) -> None:  # fmt: skip
     """Give compressions to people, who grade syntax and meaning from 0 to 5 and do not see whose they are (table 13).
 
     Two people grade each sentence, with all its compressions. The day is that of the compressions.

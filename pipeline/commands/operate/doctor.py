@@ -53,19 +53,12 @@ def examine() -> pl.DataFrame:
     parts: dict[str, Callable[[], Result]] = {
         "Python": _examine_python,
         **{name: partial(_examine_package, name, remedy) for name, remedy in _PACKAGES.items()},
-        "sentence encoder": _examine_encoder,
-        "WordNet": _examine_wordnet,
-        "stanza models": _examine_stanza,
-        "GPU": _examine_gpu,
-        "key for user ids": _examine_user_key,
-        "tables": _examine_tables,
-        "private files": _examine_private,
-        "ImpScore model": _examine_model,
-        "selftest": _examine_scores,
-        "erased training texts": _examine_erased,
-        "language model": _examine_language_model,
+        "sentence encoder": _examine_encoder, "WordNet": _examine_wordnet, "stanza models": _examine_stanza,
+        "GPU": _examine_gpu, "key for user ids": _examine_user_key, "tables": _examine_tables,
+        "private files": _examine_private, "ImpScore model": _examine_model, "selftest": _examine_scores,
+        "erased training texts": _examine_erased, "language model": _examine_language_model,
         "Airflow": _examine_airflow,
-    }
+    }  # fmt: skip
     findings = [(name, *_run(part), name in _NEEDED) for name, part in parts.items()]
     return pl.DataFrame(findings, FIELDS, orient="row")
 

@@ -178,12 +178,9 @@ def _drop_repeats(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def build(
-    sentences: pl.DataFrame,
-    completions: pl.DataFrame,
-    profile: str = "paper",
-    seed: int = SEED,
+    sentences: pl.DataFrame, completions: pl.DataFrame, profile: str = "paper", seed: int = SEED,
     current: Mapping[str, str] | None = None,
-) -> tuple[pl.DataFrame, pl.DataFrame]:
+) -> tuple[pl.DataFrame, pl.DataFrame]:  # fmt: skip
     """Build rows of `pairs`, with clusters and a split by `profile`; and dropped rows (source, reason, row_key).
     A pair that a data set gives and a model also writes counts as the data set's. `current` as in `pair_completions`.
     """
@@ -215,14 +212,10 @@ def compute_statistics(pairs: pl.DataFrame) -> pl.DataFrame:
     implicit_length, explicit_length = (pl.col(name).str.len_chars() for name in ("implicit", "explicit"))
     groups = pl.concat([pairs, pairs.with_columns(source=pl.lit("all"))]).group_by("source")
     statistics = groups.agg(
-        positives=pl.len().cast(pl.Int64),
-        negatives=pl.col("negative").count().cast(pl.Int64),
-        implicit_mean=implicit_length.mean(),
-        implicit_sd=implicit_length.std(),
-        explicit_mean=explicit_length.mean(),
-        explicit_sd=explicit_length.std(),
-        implicit_longer=(implicit_length > explicit_length).mean(),
-    )
+        positives=pl.len().cast(pl.Int64), negatives=pl.col("negative").count().cast(pl.Int64),
+        implicit_mean=implicit_length.mean(), implicit_sd=implicit_length.std(), explicit_mean=explicit_length.mean(),
+        explicit_sd=explicit_length.std(), implicit_longer=(implicit_length > explicit_length).mean(),
+    )  # fmt: skip
     return statistics.sort(pl.col("source") == "all", "source")
 
 

@@ -252,12 +252,9 @@ def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> p
     official = rows["split"] if "split" in rows.columns else [None] * rows.height
     splits = {text: split or choose_split(text) for text, split in dict(zip(texts, official, strict=True)).items()}
     items = rows.with_columns(
-        item_id=pl.Series(ids, dtype=pl.String),
-        article="text",
-        question=pl.Series(questions, dtype=pl.String),
-        answer="word",
-        split=texts.replace_strict(splits, return_dtype=pl.String),
-    )
+        item_id=pl.Series(ids, dtype=pl.String), article="text", question=pl.Series(questions, dtype=pl.String),
+        answer="word", split=texts.replace_strict(splits, return_dtype=pl.String),
+    )  # fmt: skip
     return items.select(list(OPEN)).sort("item_id")
 
 

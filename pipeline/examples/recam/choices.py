@@ -36,12 +36,9 @@ class Choices(NamedTuple):
 
 
 def choose(
-    items: pl.DataFrame,
-    candidates: pl.DataFrame,
-    vectors: Vectors | None = None,
-    threshold: float = SIMILAR,
+    items: pl.DataFrame, candidates: pl.DataFrame, vectors: Vectors | None = None, threshold: float = SIMILAR,
     seed: int = SEED,
-) -> Choices:
+) -> Choices:  # fmt: skip
     """Choose four wrong options for each item: of the words left in its pool those that most readers named.
     Then the better best rank and the alphabet decide. A word goes as gold, form_of_gold, synonym_of_gold,
     similar_to_gold (its cosine with the gold word is above the threshold; nothing is without vectors) or less_frequent.

@@ -41,12 +41,9 @@ def find_files(path: Path, *patterns: str, is_each_needed: bool = False) -> list
 
 
 def read_table(
-    paths: Iterable[Path],
-    columns: Mapping[str, tuple[str, ...]],
-    optional: Mapping[str, tuple[str, ...]] | None = None,
-    *,
-    quoted: bool = True,
-) -> pl.DataFrame:
+    paths: Iterable[Path], columns: Mapping[str, tuple[str, ...]],
+    optional: Mapping[str, tuple[str, ...]] | None = None, *, quoted: bool = True,
+) -> pl.DataFrame:  # fmt: skip
     """Read rows of csv, tsv, txt (tabs), jsonl or parquet files of one layout as text; BadInput with file and line.
     `columns` has our name of each column, and its names in published files, in any order and case; optional columns may
     be absent and are null then. With `quoted`, quotation marks in csv and tsv enclose fields.
@@ -70,12 +67,9 @@ def read_table(
 
 
 def _map_columns(
-    path: Path,
-    line: int,
-    fields: Mapping[str, Any],
-    columns: Mapping[str, tuple[str, ...]],
+    path: Path, line: int, fields: Mapping[str, Any], columns: Mapping[str, tuple[str, ...]],
     optional: Mapping[str, tuple[str, ...]],
-) -> dict[str, str | None]:
+) -> dict[str, str | None]:  # fmt: skip
     key_by_name = {key.strip().lower(): key for key in fields}
     names = {
         column: next((key_by_name[name.lower()] for name in file_names if name.lower() in key_by_name), None)

@@ -80,11 +80,8 @@ def read_cold(path: Path) -> pl.DataFrame:
 
 
 SOURCES: dict[str, Callable[[Path], pl.DataFrame]] = {
-    "own": read_own,
-    "published": read_published,
-    "tosarcasm": read_tosarcasm,
-    "cold": read_cold,
-}
+    "own": read_own, "published": read_published, "tosarcasm": read_tosarcasm, "cold": read_cold,
+}  # fmt: skip
 """Readers by name."""
 
 

@@ -134,13 +134,10 @@ def tabulate_figure_3(triples: pl.DataFrame, *group_columns: str) -> pl.DataFram
     """
     i1, i2, i3, near, far = map(pl.col, ("i1", "i2", "i3", "near", "far"))
     numbers = {
-        "implicitness_accuracy": ((i1 > i2).mean() + (i1 > i3).mean()) / 2,
-        "pragmatics_accuracy": (near < far).mean(),
-        "implicitness_of_implicit": i1.mean(),
-        "implicitness_of_explicit": (i2.mean() + i3.mean()) / 2,
-        "pragmatic_distance_positive": near.mean(),
-        "pragmatic_distance_negative": far.mean(),
-    }
+        "implicitness_accuracy": ((i1 > i2).mean() + (i1 > i3).mean()) / 2, "pragmatics_accuracy": (near < far).mean(),
+        "implicitness_of_implicit": i1.mean(), "implicitness_of_explicit": (i2.mean() + i3.mean()) / 2,
+        "pragmatic_distance_positive": near.mean(), "pragmatic_distance_negative": far.mean(),
+    }  # fmt: skip
     aggregates = {**numbers, "pair_count": pl.len().cast(pl.Int64)}
     groups = triples.group_by(*group_columns, maintain_order=True) if group_columns else None
     wide = groups.agg(**aggregates) if groups else triples.select(**aggregates)

@@ -16,14 +16,10 @@ RATERS = ("a", "b", "c")
 LAST = ("last_a", "last_b", "last_c")
 FOUR = (*LAST, "fourth")
 _TABLE_MEASURES = {
-    "fleiss": ("fleiss_kappa", RATERS),
-    "fleiss_last": ("fleiss_kappa", LAST),
-    "fleiss_four": ("fleiss_kappa", FOUR),
-    "cohen": ("cohen_kappa", RATERS),
-    "krippendorff": ("alpha_nominal", RATERS),
-    "tae": ("tae", FOUR),
+    "fleiss": ("fleiss_kappa", RATERS), "fleiss_last": ("fleiss_kappa", LAST), "fleiss_four": ("fleiss_kappa", FOUR),
+    "cohen": ("cohen_kappa", RATERS), "krippendorff": ("alpha_nominal", RATERS), "tae": ("tae", FOUR),
     "tae_mean_of_records": ("tae_mean_of_records", FOUR),
-}
+}  # fmt: skip
 _BLOCK = 1000  # patterns whose sums are computed at a time
 
 

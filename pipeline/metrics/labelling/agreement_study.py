@@ -36,11 +36,9 @@ def simulate(items: int, accuracy: float, positive_rate: float, classes: int = 2
 
 
 def study(
-    accuracies: Sequence[float] = ACCURACIES,
-    positive_rates: Sequence[float] = POSITIVE_RATES,
-    classes: Sequence[int] = (2, 3),
-    items: int = ITEMS,
-) -> pl.DataFrame:
+    accuracies: Sequence[float] = ACCURACIES, positive_rates: Sequence[float] = POSITIVE_RATES,
+    classes: Sequence[int] = (2, 3), items: int = ITEMS,
+) -> pl.DataFrame:  # fmt: skip
     """Compute figure 4 as rows: each measure on the same simulated labels.
 
     Every cell draws from the same seed, so that curves differ by what was varied and not by luck.

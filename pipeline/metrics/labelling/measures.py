@@ -207,17 +207,11 @@ def _tae_mean_of_records(codes: Codes, classes: int) -> Parts:
 
 
 MEASURES: dict[str, Measure] = {
-    "raw_agreement": _share_alike,
-    "fleiss_kappa": _fleiss,
-    "cohen_kappa": _cohen,
-    "weighted_kappa_linear": _build_weighted(1),
-    "weighted_kappa_quadratic": _build_weighted(2),
-    "alpha_nominal": _build_alpha("nominal"),
-    "alpha_ordinal": _build_alpha("ordinal"),
-    "alpha_interval": build_interval_alpha(),
-    "tae": _tae,
-    "tae_mean_of_records": _tae_mean_of_records,
-}
+    "raw_agreement": _share_alike, "fleiss_kappa": _fleiss, "cohen_kappa": _cohen,
+    "weighted_kappa_linear": _build_weighted(1), "weighted_kappa_quadratic": _build_weighted(2),
+    "alpha_nominal": _build_alpha("nominal"), "alpha_ordinal": _build_alpha("ordinal"),
+    "alpha_interval": build_interval_alpha(), "tae": _tae, "tae_mean_of_records": _tae_mean_of_records,
+}  # fmt: skip
 """The measures by name: functions of patterns of labels, [patterns, raters], and the number of classes."""
 
 DEFINED_COHEN: Measure = partial(_cohen, skips_undefined=True)

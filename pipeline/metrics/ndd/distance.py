@@ -190,13 +190,9 @@ DIVERGENCES = {"hellinger": hellinger, "kl": kl, "kl_reversed": lambda q, q_prim
 
 
 def divergences(
-    model: MaskedModel,
-    sentences: Sequence[Sentence],
-    first_places: IndexArray,
-    second_places: IndexArray,
-    divergence: Divergence,
-    cache_size: int = CACHE_SIZE,
-) -> Floats:
+    model: MaskedModel, sentences: Sequence[Sentence], first_places: IndexArray, second_places: IndexArray,
+    divergence: Divergence, cache_size: int = CACHE_SIZE,
+) -> Floats:  # fmt: skip
     """Compute the divergence of the distributions at two places, for m pairs of places: [m].
 
     A place that several pairs share is asked of once. A model with a method `unchanged` is not asked where it
@@ -228,13 +224,9 @@ def collect_distributions(model: MaskedModel, sentences: Sequence[Sentence], pla
 
 
 def compare(
-    model: MaskedModel,
-    sentences: Sequence[Sentence],
-    first: "Tensor",
-    index: IndexArray,
-    places: IndexArray,
+    model: MaskedModel, sentences: Sequence[Sentence], first: "Tensor", index: IndexArray, places: IndexArray,
     divergence: Divergence,
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Compute the divergences of first[index] and the distributions at places, each of which is asked of once: [m]."""
     values, (distinct, owner) = np.empty(len(index)), np.unique(places, axis=0, return_inverse=True)
     for rows, log_probs in model.distributions(sentences, *distinct.T):
@@ -254,14 +246,9 @@ def check_options(divergence: str, weights: str) -> None:
 
 
 def distances(
-    model: MaskedModel,
-    first_sentences: Sequence[Sentence],
-    second_sentences: Sequence[Sentence],
-    *,
-    divergence: Divergence = "hellinger",
-    weights: Weights = "mean",
-    mu: float = MU,
-) -> Floats:
+    model: MaskedModel, first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence], *,
+    divergence: Divergence = "hellinger", weights: Weights = "mean", mu: float = MU,
+) -> Floats:  # fmt: skip
     """Compute NDD of n pairs of sentences, [n]: at least 0, and 0 for equal sentences.
 
     With Hellinger's distance it is symmetric and at most the sum of the weights, which is 1 for `mean`; section 3 uses
@@ -279,14 +266,9 @@ def distances(
 
 
 def explain(
-    model: MaskedModel,
-    first: Sentence,
-    second: Sentence,
-    *,
-    divergence: Divergence = "hellinger",
-    weights: Weights = "mean",
-    mu: float = MU,
-) -> pl.DataFrame:
+    model: MaskedModel, first: Sentence, second: Sentence, *, divergence: Divergence = "hellinger",
+    weights: Weights = "mean", mu: float = MU,
+) -> pl.DataFrame:  # fmt: skip
     """Split the NDD of two sentences into its parts.
 
     Returns a row a neighbour: word, place and place_other from 0 (-1 and n before and behind a sentence, where no word
@@ -309,13 +291,9 @@ class _Neighbours(NamedTuple):
 
 
 def _compare(
-    model: MaskedModel,
-    first_sentences: Sequence[Sentence],
-    second_sentences: Sequence[Sentence],
-    divergence: Divergence,
-    weights: Weights,
-    mu: float,
-) -> _Neighbours:
+    model: MaskedModel, first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence],
+    divergence: Divergence, weights: Weights, mu: float,
+) -> _Neighbours:  # fmt: skip
     """Weigh and compare the words that each pair of sentences shares."""
     pairs, places, weight_arrays = [], [], []
     for number, (first, second) in enumerate(zip(first_sentences, second_sentences, strict=True)):

@@ -44,14 +44,9 @@ def list_edits(sentence: Sentence, edit: Edit, word: str = "") -> list[list[str]
 
 
 def score_words(
-    model: MaskedModel,
-    sentences: Sequence[Sentence],
-    edit: Edit,
-    *,
-    divergence: Divergence = "kl",
-    stop_word: str = STOP_WORDS["en"],
-    mask_word: str = MASK,
-) -> list[Floats]:
+    model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, divergence: Divergence = "kl",
+    stop_word: str = STOP_WORDS["en"], mask_word: str = MASK,
+) -> list[Floats]:  # fmt: skip
     """Compute NDD between a sentence and its edit, for each of its words.
 
     The neighbours are all the other words, each with the same weight. The model is asked n times for a sentence of n
@@ -82,13 +77,9 @@ def score_words(
 
 
 def score_perplexity(
-    model: MaskedModel,
-    sentences: Sequence[Sentence],
-    edit: Edit,
-    *,
-    stop_word: str = STOP_WORDS["en"],
+    model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, stop_word: str = STOP_WORDS["en"],
     mask_word: str = MASK,
-) -> list[Floats]:
+) -> list[Floats]:  # fmt: skip
     """Compute ΔPPL for each word, the paper's comparison: how much less likely the edited sentence is.
 
     PPL is the mean of -log p over the model's units, in nats, as section 2.1 has it (NDD-01), and so over the mask word

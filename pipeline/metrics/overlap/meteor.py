@@ -62,14 +62,9 @@ METEOR 1.5 does count English function words in `other` text; we do not.
 
 
 def meteor(
-    preset: str = "1.0",
-    alpha: float | None = None,
-    beta: float | None = None,
-    gamma: float | None = None,
-    penalty: Penalty = "inside",
-    alignment: Alignment = "greedy",
-    corpus: Corpus = "mean",
-) -> Metric:
+    preset: str = "1.0", alpha: float | None = None, beta: float | None = None, gamma: float | None = None,
+    penalty: Penalty = "inside", alignment: Alignment = "greedy", corpus: Corpus = "mean",
+) -> Metric:  # fmt: skip
     """Build W-METEOR in [0, 1]; 0 without a match, hence for an empty candidate or reference.
 
     Args:

@@ -40,14 +40,11 @@ def locate_matches(batch: Batch) -> Ints:
             pairs = segments[batch.owner]
             tokens = np.repeat(pairs, ref_sizes)
             part = replace(
-                batch,
-                words=batch.words[np.repeat(segments, sizes)],
-                ends=np.concatenate([[0], np.cumsum(sizes[segments])]),
-                ref_words=batch.ref_words[tokens],
+                batch, words=batch.words[np.repeat(segments, sizes)],
+                ends=np.concatenate([[0], np.cumsum(sizes[segments])]), ref_words=batch.ref_words[tokens],
                 ref_ends=np.concatenate([[0], np.cumsum(ref_sizes[pairs])]),
-                owner=(np.cumsum(segments) - 1)[batch.owner[pairs]],
-                weights=batch.weights[pairs],
-            )
+                owner=(np.cumsum(segments) - 1)[batch.owner[pairs]], weights=batch.weights[pairs],
+            )  # fmt: skip
             lcs_places[tokens] = _locate_matches(part, dtype)
     return lcs_places
 

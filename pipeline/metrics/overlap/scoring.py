@@ -24,17 +24,9 @@ Streams = tuple[Candidates, References, Weights | None]
 
 
 def measure(
-    metrics: Sequence[Metric],
-    candidates: Candidates,
-    references: References,
-    weights: Weights | None = None,
-    *,
-    size: int = SIZE,
-    draws: int = DRAWS,
-    seed: int = SEED,
-    confidence: float = 0.95,
-    groups: Names | None = None,
-) -> pl.DataFrame:
+    metrics: Sequence[Metric], candidates: Candidates, references: References, weights: Weights | None = None, *,
+    size: int = SIZE, draws: int = DRAWS, seed: int = SEED, confidence: float = 0.95, groups: Names | None = None,
+) -> pl.DataFrame:  # fmt: skip
     """Compute the corpus score of each metric with its percentile bootstrap interval.
 
     Metrics are such as `build_metrics(["bleu_1", "meteor"])`, and all have the same samples. Candidates, references,
@@ -57,31 +49,19 @@ def measure(
 
 
 def score_segments(
-    metrics: Sequence[Metric],
-    candidates: Candidates,
-    references: References,
-    weights: Weights | None = None,
-    *,
+    metrics: Sequence[Metric], candidates: Candidates, references: References, weights: Weights | None = None, *,
     size: int = SIZE,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Score each candidate: a row a candidate in their order, a column a metric; otherwise as `measure`."""
     stats = _collect_stats(metrics, size, (candidates, references, weights))
     return pl.DataFrame({metric.name: metric.score(rows) for metric, rows in zip(metrics, stats, strict=True)})
 
 
 def compare(
-    metrics: Sequence[Metric],
-    first: Candidates,
-    second: Candidates,
-    references: References,
-    weights: Weights | None = None,
-    *,
-    size: int = SIZE,
-    draws: int = DRAWS,
-    seed: int = SEED,
-    confidence: float = 0.95,
+    metrics: Sequence[Metric], first: Candidates, second: Candidates, references: References,
+    weights: Weights | None = None, *, size: int = SIZE, draws: int = DRAWS, seed: int = SEED, confidence: float = 0.95,
     groups: Names | None = None,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Measure how much better one system is than another on the same references, by a paired bootstrap (Koehn, 2004).
 
     p is that of `resample.p_value`. `first` and `second` are the candidates of the systems in the same order; the other

@@ -44,13 +44,9 @@ class _Row(NamedTuple):
 
 
 def read_batches(
-    candidates: Iterable[Tokens],
-    references: Iterable[Sequence[Tokens]],
-    weights: Iterable[Sequence[float]] | None = None,
-    *,
-    size: int = SIZE,
-    low: float = 0.0,
-) -> Iterator[Batch]:
+    candidates: Iterable[Tokens], references: Iterable[Sequence[Tokens]],
+    weights: Iterable[Sequence[float]] | None = None, *, size: int = SIZE, low: float = 0.0,
+) -> Iterator[Batch]:  # fmt: skip
     """Read segments in batches; at most one is held.
 
     Candidates are tokens, maybe none, each with at least one reference, as tokens too, and a weight of each reference,

@@ -54,23 +54,15 @@ def _share(pattern: str) -> pl.Expr:
 SURFACE = {
     "log_characters": _SIZE.log1p(),
     **{f"log_characters_over_{bend}": (_SIZE.log1p() - math.log1p(bend)).clip(0) for bend in _BENDS},
-    "log_words": _WORD_COUNT.log1p(),
-    "log_sentences": _TEXT.str.count_matches(r"[.!?。！？…]+").log1p(),
+    "log_words": _WORD_COUNT.log1p(), "log_sentences": _TEXT.str.count_matches(r"[.!?。！？…]+").log1p(),
     "log_lines": _TEXT.str.count_matches(r"\n+").log1p(),
     "word_length": _WORDS.eval(pl.element().str.len_chars()).list.mean().fill_null(0.0),
-    "distinct_words": _WORDS.n_unique() / (_WORD_COUNT + 1),
-    "commas": _share(r"[,，、;；:：]"),
-    "questions": _share(r"[?？]"),
-    "exclamations": _share(r"[!！]"),
-    "ellipses": _share(r"\.{2,}|…"),
-    "quotes": _share(r"[\"“”«»「」『』]"),
-    "brackets": _share(r"[()（）]"),
-    "digits": _share(r"\p{N}"),
-    "capitals": _share(r"\p{Lu}"),
-    "signs": _share(r"[^\p{L}\p{N}\p{P}\s]"),
-    "codes": _share(segment.CODE.pattern),
+    "distinct_words": _WORDS.n_unique() / (_WORD_COUNT + 1), "commas": _share(r"[,，、;；:：]"),
+    "questions": _share(r"[?？]"), "exclamations": _share(r"[!！]"), "ellipses": _share(r"\.{2,}|…"),
+    "quotes": _share(r"[\"“”«»「」『』]"), "brackets": _share(r"[()（）]"), "digits": _share(r"\p{N}"),
+    "capitals": _share(r"\p{Lu}"), "signs": _share(r"[^\p{L}\p{N}\p{P}\s]"), "codes": _share(segment.CODE.pattern),
     "links": _TEXT.str.count_matches(r"https?://|\[URL\]").log1p(),
-}
+}  # fmt: skip
 """What a comment looks like, by name, as expressions over the column `text`."""
 
 

@@ -55,13 +55,9 @@ def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) ->
     with _silence_transformers(), refuse_damage(files.folder, REMEDY):
         tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
         module, loading_info = kind.from_pretrained(
-            files.folder,
-            local_files_only=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-            dtype=torch.float32,
+            files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32,
             output_loading_info=True,
-        )
+        )  # fmt: skip
     short_name = strip_path(name).partition("@")[0]
     is_headed = is_masked and not loading_info["missing_keys"]
     return LoadedTransformer(_remove_pooler(module), tokenizer, short_name, files.revision, is_headed)

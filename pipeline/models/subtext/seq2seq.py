@@ -134,13 +134,9 @@ def _iterate_inputs(
 
 
 def generate(
-    model: Seq2Seq,
-    texts: Sequence[str],
-    contexts: Sequence[str | None],
-    beams: int = 4,
-    max_tokens: int = TARGET,
+    model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], beams: int = 4, max_tokens: int = TARGET,
     longest: int = SOURCE,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """Generate the most likely meaning of each comment by beam search; `longest` tokens are read, as in training."""
     unknown = model.tokenizer.unk_token_id
     options: dict[str, Any] = {"num_beams": beams, "do_sample": False, "max_new_tokens": max_tokens}
@@ -166,14 +162,9 @@ class GeneratedText(NamedTuple):
 
 
 def generate_candidates(
-    model: Seq2Seq,
-    texts: Sequence[str],
-    contexts: Sequence[str | None],
-    decoding: Decoding,
-    *,
-    longest: int = SOURCE,
+    model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], decoding: Decoding, *, longest: int = SOURCE,
     keep: Keep = "end",
-) -> list[list[GeneratedText]]:
+) -> list[list[GeneratedText]]:  # fmt: skip
     """Write texts by beam search or sampling with their log probabilities, `decoding.best` of each.
     `generate` leaves the search to transformers; samples of this one do not depend on batches. A word is a token here.
     """

@@ -170,15 +170,10 @@ def draw_correlations(frame: pl.DataFrame) -> str:
     rows_by_key = index_rows(frame, "coefficient", "metric", "is_weighted")
     paper = {(kind, *metric): value for (*metric, kind), value in PAPER_CORRELATIONS.items()}
     return plot.draw_dots(
-        rows_by_key,
-        kinds,
-        _name_metrics(frame),
-        forms,
+        rows_by_key, kinds, _name_metrics(frame), forms,
         printed={key: value for key, value in paper.items() if key in rows_by_key},
-        paper="printed in the paper, on its own data",
-        chance=dict.fromkeys(kinds, 0),
-        x="with 95 % interval",
-    )
+        paper="printed in the paper, on its own data", chance=dict.fromkeys(kinds, 0), x="with 95 % interval",
+    )  # fmt: skip
 
 
 def list_kinds(frame: pl.DataFrame) -> dict[str, str]:

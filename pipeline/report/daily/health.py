@@ -40,17 +40,14 @@ def render(
     cells = rows.partition_by("day", "family", as_dict=True)
     cost = f" Language models cost {rows['cost_usd'].sum():,.4f} USD." if rows["cost_usd"].count() else ""
     return sections.render(
-        f"health until {day}",
-        "Health of the pipeline",
+        f"health until {day}", "Health of the pipeline",
         f"Each DAG on the {len(days)} days until {day}, compared with the median of the seven days before.{cost}",
         list(_build_sections(rows, dropped, sources, models, days)),
         counts={name: rows.filter(status=name).height for name in STATUSES} if rows.height else {},
-        warning=_format_warning(rows),
-        template="daily/health.html",
-        days=days,
+        warning=_format_warning(rows), template="daily/health.html", days=days,
         key=[(name, mark, means) for name, (mark, means) in STATUSES.items()],
         lines=[(name, schedules[name], [_build_cell(cells.get((day, name))) for day in days]) for name in FAMILIES],
-    )
+    )  # fmt: skip
 
 
 def _format_warning(rows: pl.DataFrame) -> str:
@@ -159,14 +156,10 @@ def _format_totals(family: str, step: str, rows: pl.DataFrame) -> list[str]:
     tokens = " + ".join(format_count(total[name]) for name in ("input_tokens", "output_tokens"))
     numbers = ((seconds, 1), (rate, 0), (megabytes, 1))
     return [
-        family,
-        step,
-        str(rows.height),
-        format_count(kept_count),
+        family, step, str(rows.height), format_count(kept_count),
         *(format_number(value, digits, ",") for value, digits in numbers),
-        "–" if total["input_tokens"] is None else tokens,
-        format_number(total["cost_usd"], 4),
-    ]
+        "–" if total["input_tokens"] is None else tokens, format_number(total["cost_usd"], 4),
+    ]  # fmt: skip
 
 
 def _format_share(value: float | None) -> str:

@@ -49,13 +49,10 @@ def render(contents: Contents) -> str:
     model_id = escape_invisible(contents.get("model_id", ""))
     subject = Markup(" for the model <code>{}</code>").format(model_id) if model_id else ""
     return sections.render(
-        f"studies, {contents['day']}",
-        "Undertone: studies",
-        Markup("Results of the studies until {}{}.").format(contents["day"], subject),
-        list(_build_sections(contents)),
-        longest=math.inf,
-        warning=contents.get("weakness", ""),
-    )
+        f"studies, {contents['day']}", "Undertone: studies",
+        Markup("Results of the studies until {}{}.").format(contents["day"], subject), list(_build_sections(contents)),
+        longest=math.inf, warning=contents.get("weakness", ""),
+    )  # fmt: skip
 
 
 def _build_sections(contents: Contents) -> Iterable[Section]:
@@ -92,12 +89,9 @@ def _build_separation(triples: pl.DataFrame) -> Section:
     explicit = format_reading(numbers["implicitness_of_explicit"], explicit_percentile)
     near, far = (format_number(numbers[f"pragmatic_distance_{kind}"]) for kind in ("positive", "negative"))
     names = {
-        "i1": "I of implicit sentences",
-        "i2": "I of their explicit forms",
-        "i3": "I of explicit forms of other pairs",
-        "near": "ΔP of positive pairs",
-        "far": "ΔP of negative pairs",
-    }
+        "i1": "I of implicit sentences", "i2": "I of their explicit forms", "i3": "I of explicit forms of other pairs",
+        "near": "ΔP of positive pairs", "far": "ΔP of negative pairs",
+    }  # fmt: skip
     cells = []
     for column, name in names.items():
         values = (float(rows[column].to_numpy().mean()), *compute_quantiles(rows[column]))

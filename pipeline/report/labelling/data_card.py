@@ -37,18 +37,11 @@ def render(facts: Facts) -> str:
     frames |= {"deletions": facts.deletions, "columns": _list_columns()}
     frames["classes"] = _count_classes(facts.classes, total)
     card = render_template(
-        "labelling/data_card.md",
-        release=_escape(facts.release),
-        licence=_escape(facts.licence),
-        created=facts.created.isoformat(),
-        schema=schema.hash_schema(),
-        data_hash=facts.data_hash,
-        total=f"{total:,}",
-        rater_count=f"{facts.rater_count:,}",
-        simulated_count=f"{count_simulated(facts.tools):,}",
-        label_count=f"{sum_counts(facts.tools):,}",
-        **{name: _format_table(frame) for name, frame in frames.items()},
-    )
+        "labelling/data_card.md", release=_escape(facts.release), licence=_escape(facts.licence),
+        created=facts.created.isoformat(), schema=schema.hash_schema(), data_hash=facts.data_hash, total=f"{total:,}",
+        rater_count=f"{facts.rater_count:,}", simulated_count=f"{count_simulated(facts.tools):,}",
+        label_count=f"{sum_counts(facts.tools):,}", **{name: _format_table(frame) for name, frame in frames.items()},
+    )  # fmt: skip
     return card + "\n"
 
 

@@ -21,19 +21,13 @@ from pipeline.report import figures as plot
 from pipeline.report.sections import format_number
 
 KAPPAS = {
-    "fleiss": "Fleiss' κ, three raters",
-    "fleiss_last": "Fleiss' κ, deciding round",
-    "fleiss_four": "Fleiss' κ, all four",
-    "cohen": "Cohen's κ, mean of pairs",
-    "krippendorff": "Krippendorff's α",
-}
+    "fleiss": "Fleiss' κ, three raters", "fleiss_last": "Fleiss' κ, deciding round",
+    "fleiss_four": "Fleiss' κ, all four", "cohen": "Cohen's κ, mean of pairs", "krippendorff": "Krippendorff's α",
+}  # fmt: skip
 TAES = {"tae": "TAE (equation 3)", "tae_mean_of_records": "mean TAE of the records"}
 CURVES = {
-    "kappa": "Cohen's κ with the truth",
-    "fleiss": "Fleiss' κ of all four",
-    "agreement": "agreement",
-    "tae": "TAE",
-}
+    "kappa": "Cohen's κ with the truth", "fleiss": "Fleiss' κ of all four", "agreement": "agreement", "tae": "TAE",
+}  # fmt: skip
 PAPER = "printed in the paper, on its own data"
 _AROUND = LinearSegmentedColormap.from_list("around_light", ["#e0aeaa", "#f7f9fa", "#8fb9d1"])  # ink is readable on it
 _TAGS = ((plot.ACCENT, ""), (plot.HATCHED["facecolor"], plot.HATCHED["hatch"]), (plot.PALE, ""))

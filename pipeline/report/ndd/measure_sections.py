@@ -40,15 +40,9 @@ class _PaperColumn(NamedTuple):
 
 
 def _build_dots(
-    frame: pl.DataFrame,
-    row: str,
-    mark: str,
-    paper_column: _PaperColumn | None = None,
-    *,
-    scale: float = 1,
-    digits: int = 3,
-    **options: Any,
-) -> dict[str, Any]:
+    frame: pl.DataFrame, row: str, mark: str, paper_column: _PaperColumn | None = None, *, scale: float = 1,
+    digits: int = 3, **options: Any,
+) -> dict[str, Any]:  # fmt: skip
     """Build figure and table of numbers by the columns row and mark, a panel a metric; options are of `draw_dots`."""
     rows_by_key = index_rows(frame, "metric", row, mark)
     panels, rows, marks = (list_names(frame, column) for column in ("metric", row, mark))

@@ -31,16 +31,11 @@ def render(day: str, signatures: Sequence[str] = (), **parts: Any) -> str:
     if "tests" in rows:
         counts["tests of the measure"] = rows["tests"]["test"].n_unique()
     return sections.render(
-        f"NDD, {day}",
-        "Neighbouring distribution divergence",
+        f"NDD, {day}", "Neighbouring distribution divergence",
         f"A distance between sentences that share words, and sentence compression with this distance (NDD), {day}.",
-        **sections.build_sections(PARTS, rows),
-        counts=counts,
-        warning=_format_warning(signatures),
-        note=_NOTE,
-        signatures=signatures,
-        template="ndd/page.html",
-    )
+        **sections.build_sections(PARTS, rows), counts=counts, warning=_format_warning(signatures), note=_NOTE,
+        signatures=signatures, template="ndd/page.html",
+    )  # fmt: skip
 
 
 _NOTE = (

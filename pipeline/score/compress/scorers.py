@@ -113,14 +113,9 @@ class TokenModel(Protocol):
 
 
 def ndd(
-    model: MaskedModel,
-    *,
-    divergence: Divergence = "kl",
-    weighting: str = "balanced",
-    mu: float = MU,
-    nu: float = 1.0,
+    model: MaskedModel, *, divergence: Divergence = "kl", weighting: str = "balanced", mu: float = MU, nu: float = 1.0,
     is_fast: bool = False,
-) -> Scorer:
+) -> Scorer:  # fmt: skip
     """Score spans by the NDD of a sentence and its remainder: Σ a b F over remaining words (section 4, appendix C).
 
     The distributions of the sentence are asked for once, those of what remains for each neighbour: n + Σ over the spans

@@ -83,12 +83,9 @@ class _State:
 
 
 def compress(
-    sentences: Sequence[Sentence],
-    scorer: Scorer,
-    search: Search | None = None,
-    heads: Sequence[Tree] | None = None,
+    sentences: Sequence[Sentence], scorer: Scorer, search: Search | None = None, heads: Sequence[Tree] | None = None,
     on_progress: OnProgress = lambda _: None,
-) -> list[Compression]:
+) -> list[Compression]:  # fmt: skip
     """Drop spans of sentences until nothing is cheap enough, the rounds are over, or the ratio is reached.
 
     With a ratio each sentence keeps ratio · n words, rounded (halves to even), at least one. The threshold begins at 0

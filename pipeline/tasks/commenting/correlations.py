@@ -23,13 +23,9 @@ COEFFICIENTS = ("spearman", "pearson")
 _DIFFERENCE = ("difference", "difference_low", "difference_high")
 _NUMBERS = ("value", "low", "high")
 CORRELATED = {
-    "metric": pl.String,
-    "is_weighted": pl.Boolean,
-    "coefficient": pl.String,
-    **dict.fromkeys((*_NUMBERS, "p"), pl.Float64),
-    "n": pl.Int64,
-    **dict.fromkeys(_DIFFERENCE, pl.Float64),
-}
+    "metric": pl.String, "is_weighted": pl.Boolean, "coefficient": pl.String,
+    **dict.fromkeys((*_NUMBERS, "p"), pl.Float64), "n": pl.Int64, **dict.fromkeys(_DIFFERENCE, pl.Float64),
+}  # fmt: skip
 SENSITIVITY = {
     **dict.fromkeys(("preset", "metric", "coefficient"), pl.String),
     **dict.fromkeys(("value", "ratio"), pl.Float64),

@@ -48,13 +48,10 @@ def load_reference(ref: str | None, name: str | None = None) -> Reference | None
 
 
 def build_reference(
-    texts: Sequence[str | None] | None = None,
-    name: str = SAMPLE,
-    ref: str | None = None,
-    on_progress: OnProgress = lambda _: None,
-    *,
+    texts: Sequence[str | None] | None = None, name: str = SAMPLE, ref: str | None = None,
+    on_progress: OnProgress = lambda _: None, *,
     source: str = "texts of the shipped sample, without graded groups of the training split",
-) -> Reference:
+) -> Reference:  # fmt: skip
     """Build the reference of some texts, by default of our sample, as the model that answers scores them.
     A language needs at least 100 texts. The bands are those of the model's reference `sample`, if it has one.
     """
@@ -122,12 +119,9 @@ def _read_sample() -> list[str]:
 
 
 def add_readings(
-    rows: pl.DataFrame,
-    column: str,
-    ref: str | None,
-    reference: Reference | None,
+    rows: pl.DataFrame, column: str, ref: str | None, reference: Reference | None,
     on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Add `implicitness`, `percentile`, `band` and `signature` of a text column to any frame.
     Percentile and band are null without a reference of the language. A warning names where the model is weak.
     """

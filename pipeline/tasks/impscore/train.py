@@ -31,12 +31,9 @@ from pipeline.training.registry import Model
 PROFILE = "undertone"
 UNBOUNDED = "its scores are not bounded by 2"  # why a model is never promoted
 SHOWN_METRICS = {
-    "implicitness_accuracy": "implicit",
-    "pragmatics_accuracy": "pragmatic",
-    "kendall_tau": "tau",
-    "spearman_rho": "rho",
-    "choice_accuracy": "choice",
-}
+    "implicitness_accuracy": "implicit", "pragmatics_accuracy": "pragmatic", "kendall_tau": "tau",
+    "spearman_rho": "rho", "choice_accuracy": "choice",
+}  # fmt: skip
 
 
 def read_shipped_groups(lang: str) -> pl.DataFrame:
@@ -173,13 +170,10 @@ def summarize_evaluations(evaluations: pl.DataFrame) -> pl.DataFrame:
 
 
 def fit_model(
-    pairs: pl.DataFrame,
-    groups: Mapping[str, pl.DataFrame],
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    on_progress: OnProgress = lambda _: None,
+    pairs: pl.DataFrame, groups: Mapping[str, pl.DataFrame], profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None, on_progress: OnProgress = lambda _: None,
     completion_models: Sequence[str] = (),
-) -> TrainedModel:
+) -> TrainedModel:  # fmt: skip
     """Fit a model on rows of `pairs`, with one head, or a head for each language of the groups that it uses."""
     from pipeline.models import encoder as encoders
     from pipeline.training.impscore import fit, heads
@@ -205,14 +199,11 @@ def fit_model(
         inputs = (pairs.filter(is_of_head), groups.get(name))
         trained_heads[name] = heads.fit(*inputs, head_recipe, encoder, embeddings, state, on_progress)
     config = {
-        "kind": scoring.KIND,
-        "profile": profile,
-        "data_hash": data_hash,
-        "pairs_hash": hash_in_order(pairs),
+        "kind": scoring.KIND, "profile": profile, "data_hash": data_hash, "pairs_hash": hash_in_order(pairs),
         "groups": graded.hash_groups(*(rows.filter(pl.col("split") != "test") for rows in groups.values())),
         "completion_models": list(completion_models),
         "heads": {name: head.config for name, head in trained_heads.items()},
-    }
+    }  # fmt: skip
     tensors = {f"{name}.{key}": value for name, head in trained_heads.items() for key, value in head.tensors.items()}
     evaluations = heads.evaluate_heads(pairs, list(trained_heads.items()), recipe.seed)
     trained = describe_model(tensors, config, evaluations)
@@ -229,15 +220,10 @@ def describe_model(tensors: dict[str, Any], config: dict[str, Any], evaluations:
     names = ("encoder", "encoder_revision")
     encoders: dict[str, Any] = {name: ", ".join(sorted({head[name] for head in heads.values()})) for name in names}
     return TrainedModel(
-        kind=scoring.KIND,
-        tensors=tensors,
-        config=config,
-        evaluations=evaluations,
-        texts=None,
-        summary={name: head["recipe"] for name, head in heads.items()},
-        completion_models=config["completion_models"],
+        kind=scoring.KIND, tensors=tensors, config=config, evaluations=evaluations, texts=None,
+        summary={name: head["recipe"] for name, head in heads.items()}, completion_models=config["completion_models"],
         **encoders,
-    )
+    )  # fmt: skip
 
 
 def choose_encoder(head: str) -> str:

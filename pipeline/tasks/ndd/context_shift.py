@@ -29,14 +29,9 @@ _KEY = ["source", "day", "thread_id", "comment_id"]
 
 
 def add_context_shift(
-    rows: pl.DataFrame,
-    ref: str | None = None,
-    day: str | None = None,
-    on_progress: OnProgress = lambda _: None,
-    *,
-    divergence: Divergence = "hellinger",
-    weights: Weights = "mean",
-) -> pl.DataFrame:
+    rows: pl.DataFrame, ref: str | None = None, day: str | None = None, on_progress: OnProgress = lambda _: None, *,
+    divergence: Divergence = "hellinger", weights: Weights = "mean",
+) -> pl.DataFrame:  # fmt: skip
     """Add `context_shift` and `signature` to rows of text and context; by default a mean of Hellinger's distances.
     Both are null where there is no text; the shift is 0 where there is no context.
     """

@@ -192,15 +192,9 @@ def check_params(params: Mapping[str, Any]) -> None:
 
 
 def run_study(
-    study: str,
-    day: str,
-    ref: str | None,
-    data: str | None,
-    syntax: str | None,
-    limit: int,
-    divergence: distance.Divergence | None = None,
-    weights: distance.Weights = "mean",
-) -> pl.DataFrame:
+    study: str, day: str, ref: str | None, data: str | None, syntax: str | None, limit: int,
+    divergence: distance.Divergence | None = None, weights: distance.Weights = "mean",
+) -> pl.DataFrame:  # fmt: skip
     """Run one of `TESTS` on graded pairs or a treebank, by default the sample's; return its rows of `studies`.
     `limit` is the number of the treebank's sentences, and of those that are edited. The divergence is by default that
     of the paper: Hellinger's of pairs (section 3), Kullback and Leibler's of treebanks (section 5).

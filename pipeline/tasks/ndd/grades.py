@@ -113,14 +113,9 @@ def _load_released(source: str) -> pl.DataFrame:
 
 
 def export(
-    source: str,
-    day: str,
-    folder: Path,
-    raters: Sequence[str] = (),
-    lang: str = "zh",
-    count: int | None = None,
+    source: str, day: str, folder: Path, raters: Sequence[str] = (), lang: str = "zh", count: int | None = None,
     systems: Sequence[str] = (),
-) -> int:
+) -> int:  # fmt: skip
     """Write tasks.jsonl, the guidelines in a language, and a sheet for each rater; return the number of tasks.
     Two raters get each sentence with all its compressions, in later exports the same. By default all sentences and
     systems count that were given to raters.

@@ -200,16 +200,11 @@ def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = Fa
 
         held_out = [promotion.HeldOut(metric="accuracy", answer=answer, baselines={MOST_FREQUENT: count(is_top)})]
     trained = model_registry.TrainedModel(
-        kind=name_kind(lang),
-        tensors=model.tensors(),
-        config=model.config(),
+        kind=name_kind(lang), tensors=model.tensors(), config=model.config(),
         evaluations=model_registry.complete_evaluations(pl.DataFrame(rows, infer_schema_length=None)),
-        texts=train_texts,
-        summary={"vocabulary": len(model.words), "pruned": model.pruned},
-        data_hash=model_registry.hash_rows(texts.to_frame("text")),
-        encoder=COUNT,
-        make_held_out=lambda: held_out,
-    )
+        texts=train_texts, summary={"vocabulary": len(model.words), "pruned": model.pruned},
+        data_hash=model_registry.hash_rows(texts.to_frame("text")), encoder=COUNT, make_held_out=lambda: held_out,
+    )  # fmt: skip
     return model_registry.register(trained, day, run_id, started, promote=promote)
 
 
@@ -234,12 +229,9 @@ def count_file(texts: Sequence[str], out: Path, lang: str | None = None, *, forc
 
 
 def train(
-    texts: Sequence[str],
-    out: Path,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
+    texts: Sequence[str], out: Path, profile: str = PROFILE, changes: Mapping[str, Any] | None = None,
     start: str | None = None,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Adapt an encoder, by default that in force, to texts by predicting masked words; write it for transformers.
     The numbers are those of a profile of `training.recam.masked_lm`, with changes. Returns epoch, loss, cross_entropy
     and accuracy on texts held out, count.

@@ -45,15 +45,9 @@ def read_ratings(path: Path | None = None) -> concreteness.Ratings:
 
 
 def train_file(
-    out: Path,
-    ratings: concreteness.Ratings,
-    vectors: Path | None = None,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    splits: int = 0,
-    *,
-    force: bool = False,
-) -> pl.DataFrame:
+    out: Path, ratings: concreteness.Ratings, vectors: Path | None = None, profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None, splits: int = 0, *, force: bool = False,
+) -> pl.DataFrame:  # fmt: skip
     """Train a scorer into a folder, after measuring it on so many random splits of the list (Table 2).
     The vectors are a file in GloVe's format; by default the encoder computes them. Return the rows of
     `training.recam.abstractness.evaluate_splits`.
@@ -65,13 +59,9 @@ def train_file(
 
 
 def train(
-    day: str,
-    ratings: concreteness.Ratings | None = None,
-    vectors: Path | None = None,
-    run_id: str = "cli",
-    *,
+    day: str, ratings: concreteness.Ratings | None = None, vectors: Path | None = None, run_id: str = "cli", *,
     promote: bool = False,
-) -> str:
+) -> str:  # fmt: skip
     """Train a scorer into the registry; return the model's id.
     One word in ten is held out. `evaluations` has its mean over ten random splits, and each split (`subset` split:1 …).
     """
@@ -120,13 +110,9 @@ def make_held_out(words: pl.DataFrame, train_words: pl.DataFrame, vectors: Path 
 
 
 def _fit(
-    ratings: concreteness.Ratings,
-    vectors: Path | None,
-    profile: str,
-    changes: Mapping[str, Any],
-    splits: int,
+    ratings: concreteness.Ratings, vectors: Path | None, profile: str, changes: Mapping[str, Any], splits: int,
     train_ratings: concreteness.Ratings | None = None,
-) -> tuple[TrainedModel, pl.DataFrame]:
+) -> tuple[TrainedModel, pl.DataFrame]:  # fmt: skip
     """Fit a scorer, on a part of the ratings if that is given; return it with its results on each split of all."""
     from pipeline.training.recam import abstractness
 
@@ -144,16 +130,10 @@ def _fit(
         evaluations = pl.concat([mean, of_splits]).with_columns(metric=pl.lit("pearson"))
     config = {**model.config, "profile": profile, "no_vector": without_vector, "vectors": _hash_vectors(vectors)}
     trained = TrainedModel(
-        kind=KIND,
-        tensors=model.tensors,
-        config=config,
-        evaluations=model_registry.complete_evaluations(evaluations),
-        texts=None,
-        summary={"ratings": config["ratings"], "profile": profile},
-        data_hash=ratings.revision,
-        encoder="word vectors",
-        encoder_revision=config["vectors"],
-    )
+        kind=KIND, tensors=model.tensors, config=config, evaluations=model_registry.complete_evaluations(evaluations),
+        texts=None, summary={"ratings": config["ratings"], "profile": profile}, data_hash=ratings.revision,
+        encoder="word vectors", encoder_revision=config["vectors"],
+    )  # fmt: skip
     return trained, split_results
 
 
@@ -253,11 +233,7 @@ def _hash_vectors(path: Path | None) -> str | None:
 def summarize(splits: pl.DataFrame) -> pl.DataFrame:
     """Summarize splits in one row as in Table 2: mean and standard deviation of Pearson's r (errata E13)."""
     return splits.select(
-        splits=pl.len(),
-        train=pl.col("train_count").first(),
-        test=pl.col("test_count").first(),
-        pearson_train=pl.col("pearson_train").mean(),
-        pearson=pl.col("pearson").mean(),
-        deviation=pl.col("pearson").std(),
-        largest_p=pl.col("p_value").max(),
-    )
+        splits=pl.len(), train=pl.col("train_count").first(), test=pl.col("test_count").first(),
+        pearson_train=pl.col("pearson_train").mean(), pearson=pl.col("pearson").mean(),
+        deviation=pl.col("pearson").std(), largest_p=pl.col("p_value").max(),
+    )  # fmt: skip

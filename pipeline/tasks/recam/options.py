@@ -217,13 +217,9 @@ def count_items() -> pl.DataFrame:
 
 
 def build(
-    day: str,
-    subtasks: Sequence[str] = building.SUBTASKS,
-    rules: Rules = RULES,
-    choosing: Choosing = CHOOSING,
-    run_id: str = "cli",
-    on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:
+    day: str, subtasks: Sequence[str] = building.SUBTASKS, rules: Rules = RULES, choosing: Choosing = CHOOSING,
+    run_id: str = "cli", on_progress: OnProgress = lambda _: None,
+) -> pl.DataFrame:  # fmt: skip
     """Build the items of the tables in the steps of the DAG `recam`; return `count_items`."""
     rules = targets.parse_rules(targets.resolve_rules(day, rules._asdict(), None, run_id))
     staged = _run(targets.plan(), partial(targets.stage_targets, rules=rules), on_progress)
@@ -243,14 +239,9 @@ def _run(parts: Iterable[Any], work: Callable[[Any], Any], on_progress: OnProgre
 
 
 def build_file(
-    path: Path,
-    out: Path,
-    subtasks: Sequence[str],
-    rules: Rules,
-    choosing: Choosing,
-    on_progress: OnProgress = lambda _: None,
-    splits: Path | None = None,
-) -> pl.DataFrame:
+    path: Path, out: Path, subtasks: Sequence[str], rules: Rules, choosing: Choosing,
+    on_progress: OnProgress = lambda _: None, splits: Path | None = None,
+) -> pl.DataFrame:  # fmt: skip
     """Build items from a file of articles with summaries into a folder, completely or not at all.
 
     It holds `<subtask>_<split>.jsonl` in the official format, targets.parquet (every token of the summaries with its

@@ -69,17 +69,11 @@ def read_evaluations(day: str) -> pl.DataFrame:
     parts = pl.col("subset").str.splitn(":", 2).struct
     home = pl.col("kind").replace_strict(kinds, return_dtype=pl.String)
     evaluations = wide.select(
-        "model_id",
-        "subset",
-        *numbers,
-        trained_on=home,
-        n="pair_count",
+        "model_id", "subset", *numbers, trained_on=home, n="pair_count",
         is_all=pl.col("subset").is_in([readers.HOME, *building.SUBTASKS]),
-        tested_on=pl.when(subset=readers.HOME).then(home).otherwise("subset"),
-        by=parts.field("field_0"),
-        group=parts.field("field_1"),
-        profile=pl.col("config").str.json_path_match("$.profile"),
-    )
+        tested_on=pl.when(subset=readers.HOME).then(home).otherwise("subset"), by=parts.field("field_0"),
+        group=parts.field("field_1"), profile=pl.col("config").str.json_path_match("$.profile"),
+    )  # fmt: skip
     return evaluations.filter(pl.col("subset") != pl.col("trained_on"))
 
 

@@ -106,13 +106,9 @@ def look_up_glosses(words: Iterable[str]) -> dict[str, list[str]]:
 
 
 def fit(
-    items: pl.DataFrame,
-    subtask: str | None = None,
-    *,
-    profile: str = "gated",
-    changes: Mapping[str, Any] | None = None,
-    path: Path | None = None,
-) -> model_registry.TrainedModel:
+    items: pl.DataFrame, subtask: str | None = None, *, profile: str = "gated",
+    changes: Mapping[str, Any] | None = None, path: Path | None = None,
+) -> model_registry.TrainedModel:  # fmt: skip
     """Fit a reader, with the results of its epochs and those on the test part, where there is one.
     The path is that of a file of word vectors, for readers that use them; for the others the folder or name of an
     encoder. The subtask is that of items of the tables.
@@ -136,17 +132,13 @@ def fit(
     test_items = items.filter(pl.col("split") == "test") if "split" in items.columns else items.clear()
     chance = 1 / len(items["options"][0])
     return model_registry.TrainedModel(
-        kind=get_kind(subtask) if subtask else config["kind"],
-        tensors=model.tensors,
-        config=config,
+        kind=get_kind(subtask) if subtask else config["kind"], tensors=model.tensors, config=config,
         texts=pl.concat([items["article"], items.select(summary.alias("article")).to_series()]),
         evaluations=model_registry.build_epoch_rows(model.history, {"value": ("accuracy", "validation")}, chance),
         evaluate=(lambda registered: measure(test_items, registered)) if test_items.height else None,
-        make_held_out=lambda: make_held_out(items),
-        summary={"profile": profile, **asdict(recipe)},
-        encoder="word vectors",
-        encoder_revision=source_name,
-    )
+        make_held_out=lambda: make_held_out(items), summary={"profile": profile, **asdict(recipe)},
+        encoder="word vectors", encoder_revision=source_name,
+    )  # fmt: skip
 
 
 def hash_items(items: pl.DataFrame) -> str:

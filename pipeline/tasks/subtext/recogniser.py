@@ -87,12 +87,9 @@ def load_vectors(
 
 
 def fit(
-    rows: pl.DataFrame,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    path: Path | None = None,
+    rows: pl.DataFrame, profile: str = PROFILE, changes: Mapping[str, Any] | None = None, path: Path | None = None,
     extra_texts: Sequence[str] = (),
-) -> TrainedModel:
+) -> TrainedModel:  # fmt: skip
     """Fit a recogniser on labelled comments (text, context, label, split), with word vectors of `load_vectors`."""
     from pipeline.training.subtext import recogniser
 
@@ -118,16 +115,10 @@ def fit(
     if not encoder:  # word vectors read all, without labels
         texts.append(pl.Series("text", extra_texts, dtype=pl.String))
     return TrainedModel(
-        kind=KIND,
-        tensors=result.tensors,
-        config=config,
-        evaluations=evaluations,
-        texts=pl.concat(texts),
-        labelled=labelled,
-        summary={"profile": profile, **asdict(recipe)},
-        encoder="word vectors",
+        kind=KIND, tensors=result.tensors, config=config, evaluations=evaluations, texts=pl.concat(texts),
+        labelled=labelled, summary={"profile": profile, **asdict(recipe)}, encoder="word vectors",
         encoder_revision="of the model",
-    )
+    )  # fmt: skip
 
 
 def hash_rows(rows: pl.DataFrame) -> str:

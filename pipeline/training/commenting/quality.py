@@ -216,19 +216,12 @@ def _train(
         family: len(names) if family == "embedding" else names for family, names in families.items()
     }
     config = {
-        **asdict(recipe),
-        **design._asdict(),
-        "kind": models.KINDS[recipe.target],
-        "unit": "grade" if recipe.target == "grade" else "log(1 + likes)",
-        "low": float(train.target.min()),
-        "high": float(train.target.max()),
-        "bias": float(weights[-1]),
-        "penalty": penalty,
-        "features": features,
-        "row_counts": {name: len(part.target) for name, part in data.items()},
-        **describe_encoder(encoder),
+        **asdict(recipe), **design._asdict(), "kind": models.KINDS[recipe.target],
+        "unit": "grade" if recipe.target == "grade" else "log(1 + likes)", "low": float(train.target.min()),
+        "high": float(train.target.max()), "bias": float(weights[-1]), "penalty": penalty, "features": features,
+        "row_counts": {name: len(part.target) for name, part in data.items()}, **describe_encoder(encoder),
         "encoder_pooling": encoder.pooling if encoder else None,
-    }
+    }  # fmt: skip
     arrays = {name: torch.from_numpy(np.asarray(value, np.float32)) for name, value in tensors.items()}
     return TrainingResult(arrays, config, history)
 

@@ -30,12 +30,9 @@ log = logging.getLogger(__name__)
 
 _ROWS = 512  # candidates encoded at a time
 RESULT_SCHEMA = {
-    **dict.fromkeys(("row", "rank"), pl.Int64),
-    **dict.fromkeys(("comment_id", "text"), pl.String),
-    "relevance": pl.Float64,
-    "article_id": pl.String,
-    "cosine": pl.Float64,
-}
+    **dict.fromkeys(("row", "rank"), pl.Int64), **dict.fromkeys(("comment_id", "text"), pl.String),
+    "relevance": pl.Float64, "article_id": pl.String, "cosine": pl.Float64,
+}  # fmt: skip
 """Columns of `comment`."""
 
 
@@ -106,14 +103,9 @@ def _read_strings(bank: dict[str, Tensor], name: str, places: Iterable[int]) -> 
 
 
 def comment(
-    commenter: Commenter,
-    titles: Sequence[Sequence[str]],
-    contents: Sequence[Sequence[str]],
-    k: int = 10,
-    best: int = 1,
-    *,
-    batch: int = 64,
-) -> pl.DataFrame:
+    commenter: Commenter, titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str]], k: int = 10,
+    best: int = 1, *, batch: int = 64,
+) -> pl.DataFrame:  # fmt: skip
     """Find the comments of similar articles that are most relevant to each article, `best` at most, no text twice.
 
     Titles and contents are words, tokenized as in the training; only IR-TC reads contents. The candidates are the

@@ -36,14 +36,9 @@ class Head(NamedTuple):
 
 
 def fit(
-    pairs: pl.DataFrame,
-    groups: pl.DataFrame | None,
-    recipe: Recipe,
-    encoder: Encoder,
-    embeddings: Path,
-    state: Path | None = None,
-    on_progress: Callable[[int], None] = lambda _: None,
-) -> Head:
+    pairs: pl.DataFrame, groups: pl.DataFrame | None, recipe: Recipe, encoder: Encoder, embeddings: Path,
+    state: Path | None = None, on_progress: Callable[[int], None] = lambda _: None,
+) -> Head:  # fmt: skip
     """Fit one head on rows of `pairs` and, if there is a training on groups, on groups: group, level, text, split.
     The encoder has the recipe's pooling; `embeddings` is the folder of embedding files. An interrupted training resumes
     from the file `state`. `on_progress` gets the number of sentences of each encoded batch.
@@ -83,13 +78,9 @@ def fit(
 
 
 COLUMNS = {
-    **dict.fromkeys(("metric", "split", "subset"), pl.String),
-    "epoch": pl.Int64,
-    "value": pl.Float64,
-    "baseline": pl.Float64,
-    "baseline_name": pl.String,
-    "pair_count": pl.Int64,
-}
+    **dict.fromkeys(("metric", "split", "subset"), pl.String), "epoch": pl.Int64, "value": pl.Float64,
+    "baseline": pl.Float64, "baseline_name": pl.String, "pair_count": pl.Int64,
+}  # fmt: skip
 
 
 def evaluate(pairs: pl.DataFrame, triples: pl.DataFrame, seed: int) -> pl.DataFrame:

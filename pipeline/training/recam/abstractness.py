@@ -60,17 +60,11 @@ def fit(ratings: Ratings, source: Source, recipe: Recipe) -> TrainingResult:
     model = _train(vectors, truth, recipe)
     encoder = source if isinstance(source, Encoder) else None
     config = {
-        **asdict(recipe),
-        "kind": "abstractness",
-        "dim": vectors.shape[1],
-        "ratings": ratings.signature,
-        "low": ratings.low,
-        "high": ratings.high,
-        "word_count": rows.height,
-        "pearson_train": round(pearson(truth, score_vectors(model, vectors))[0], 6),
-        **describe_encoder(encoder),
+        **asdict(recipe), "kind": "abstractness", "dim": vectors.shape[1], "ratings": ratings.signature,
+        "low": ratings.low, "high": ratings.high, "word_count": rows.height,
+        "pearson_train": round(pearson(truth, score_vectors(model, vectors))[0], 6), **describe_encoder(encoder),
         "encoder_pooling": encoder.pooling if encoder else None,
-    }
+    }  # fmt: skip
     return TrainingResult({name: value.detach().clone() for name, value in model.state_dict().items()}, config, dropped)
 
 

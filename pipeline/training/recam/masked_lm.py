@@ -62,12 +62,9 @@ PROFILES = {
 
 
 make_recipe = partial(
-    recipes.replace_numbers,
-    PROFILES,
-    from_zero={"tuned_layers"},
-    above_zero={"masked", "held", "learning_rate", "clip"},
-    below_one={"masked", "held", "warmup"},
-)
+    recipes.replace_numbers, PROFILES, from_zero={"tuned_layers"},
+    above_zero={"masked", "held", "learning_rate", "clip"}, below_one={"masked", "held", "warmup"},
+)  # fmt: skip
 
 
 def fit(
@@ -96,16 +93,10 @@ def fit(
     outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
     loop.load_weights(module, outcome.weights)
     config = {
-        **asdict(recipe),
-        "kind": "masked_lm",
-        "encoder": transformer.name,
-        "encoder_revision": transformer.revision,
-        "architecture": models.describe_architecture(module),
-        "tokenizer": _read_tokenizer_files(transformer.tokenizer),
-        "texts": len(set(texts)),
-        "pieces": int(sum(map(len, rows))),
-        "best_epoch": outcome.best_epoch,
-    }
+        **asdict(recipe), "kind": "masked_lm", "encoder": transformer.name, "encoder_revision": transformer.revision,
+        "architecture": models.describe_architecture(module), "tokenizer": _read_tokenizer_files(transformer.tokenizer),
+        "texts": len(set(texts)), "pieces": int(sum(map(len, rows))), "best_epoch": outcome.best_epoch,
+    }  # fmt: skip
     return TrainingResult(loop.copy_weights(module), config, outcome.history)
 
 

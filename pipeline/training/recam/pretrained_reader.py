@@ -64,13 +64,9 @@ So small an encoder answers by what fits into the question; it hardly reads the 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Change some numbers of a profile, see `recipes.replace_numbers`; BadInput for those that do not fit together."""
     recipe = recipes.replace_numbers(
-        PROFILES,
-        profile,
-        from_zero={"averaged", "tuned_layers", "epochs"},
-        above_zero={"learning_rate", "faster", "clip"},
-        below_one={"smoothing", "hypernyms", "warmup"},
-        **changes,
-    )
+        PROFILES, profile, from_zero={"averaged", "tuned_layers", "epochs"},
+        above_zero={"learning_rate", "faster", "clip"}, below_one={"smoothing", "hypernyms", "warmup"}, **changes,
+    )  # fmt: skip
     limits = {"stride": ("window", ", so that no piece is skipped"), "averaged": ("epochs", ""), "parts": ("batch", "")}
     for name, (limit, reason) in limits.items():
         number, most = getattr(recipe, name), getattr(recipe, limit)
@@ -80,14 +76,9 @@ def make_recipe(profile: str, **changes: Any) -> Recipe:
 
 
 def fit(
-    items: pl.DataFrame,
-    recipe: Recipe,
-    encoder: str | Path = EMBEDDED,
-    state: Path | None = None,
-    *,
-    glosses: Mapping[str, Sequence[str]] | None = None,
-    device: str = "cpu",
-) -> TrainingResult:
+    items: pl.DataFrame, recipe: Recipe, encoder: str | Path = EMBEDDED, state: Path | None = None, *,
+    glosses: Mapping[str, Sequence[str]] | None = None, device: str = "cpu",
+) -> TrainingResult:  # fmt: skip
     """Train a reader and keep the epoch with the best accuracy on the validation part, or the mean of the last ones.
 
     On a CPU the same items, recipe and encoder give the same bits. Without epochs the encoder stays as it is. It is

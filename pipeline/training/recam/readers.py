@@ -118,15 +118,9 @@ def score_items(
 
 
 def fit(
-    items: pl.DataFrame,
-    recipe: Recipe,
-    vectors: WordVectors,
-    state: Path | None = None,
-    *,
-    glosses: Mapping[str, Sequence[str]] | None = None,
-    candidates: Collection[str] = (),
-    device: str = "cpu",
-) -> TrainingResult:
+    items: pl.DataFrame, recipe: Recipe, vectors: WordVectors, state: Path | None = None, *,
+    glosses: Mapping[str, Sequence[str]] | None = None, candidates: Collection[str] = (), device: str = "cpu",
+) -> TrainingResult:  # fmt: skip
     """Train a reader and keep the epoch with the best accuracy on the validation part.
 
     Over a vocabulary that is recall at 1. On a CPU the same items, recipe and vectors give the same bits.
@@ -162,14 +156,9 @@ def fit(
     training_id = loop.hash_facts(facts, vectors.vectors, items)
     outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
     config = {
-        **asdict(recipe),
-        "kind": "reader",
-        "words": lexicon.words,
-        "candidates": words,
-        "glosses": gloss_of,
-        "gloss_words": gloss_lexicon.words,
-        "best_epoch": outcome.best_epoch,
-    }
+        **asdict(recipe), "kind": "reader", "words": lexicon.words, "candidates": words, "glosses": gloss_of,
+        "gloss_words": gloss_lexicon.words, "best_epoch": outcome.best_epoch,
+    }  # fmt: skip
     frozen = {name: value.detach().cpu() for name, value in model.named_parameters() if not value.requires_grad}
     return TrainingResult(outcome.weights | frozen, config, outcome.history)
 

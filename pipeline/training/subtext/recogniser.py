@@ -232,16 +232,10 @@ def fit(
     if linear:
         tensors |= {f"ngrams.{name}": torch.from_numpy(getattr(linear, name)) for name in _LINEAR}
     config = {
-        **asdict(recipe),
-        "kind": "subtext",
-        "classes": classes,
-        "shares": training.shares,
-        "grams": linear.grams if linear else None,
-        "words": words,
-        "best_epoch": outcome.best_epoch,
-        "temperature": training.fit_temperature(),
-        **describe_encoder(encoder),
-    }
+        **asdict(recipe), "kind": "subtext", "classes": classes, "shares": training.shares,
+        "grams": linear.grams if linear else None, "words": words, "best_epoch": outcome.best_epoch,
+        "temperature": training.fit_temperature(), **describe_encoder(encoder),
+    }  # fmt: skip
     return TrainingResult(tensors, config, outcome.history)
 
 

@@ -53,12 +53,9 @@ def read_candidates(
     words = words.join(lexicon.types, on=["shape", "word"], how="left")
     is_gold = pl.col("word").is_in(lexicon.words.implode())
     untyped = words.filter(pl.col("type").is_null()).select(
-        "item_id",
-        "word",
-        token_count=pl.col("count").cast(pl.Int64),
-        best_rank=pl.col("rank").cast(pl.Int64),
+        "item_id", "word", token_count=pl.col("count").cast(pl.Int64), best_rank=pl.col("rank").cast(pl.Int64),
         reason=pl.when(is_gold).then(pl.lit("other_shape")).otherwise(pl.lit("no_gold_word")),
-    )
+    )  # fmt: skip
     return words.drop_nulls("type").select("item", "type", "rank", "count"), untyped
 
 

@@ -58,15 +58,12 @@ def build_lexicon(items: pl.DataFrame) -> tuple[pl.DataFrame, Lexicon]:
     synonyms = [frozenset(name for pool in pools_of_word for name in pool.synonyms) for pools_of_word in near]
     antonyms = [frozenset(name for pool in pools_of_word for name in pool.antonyms) for pools_of_word in near]
     lexicon = Lexicon(
-        words=words,
-        names=names,
+        words=words, names=names,
         related=[own_synonyms | own_antonyms for own_synonyms, own_antonyms in zip(synonyms, antonyms, strict=True)],
-        synonyms=synonyms,
-        word=np.searchsorted(words.to_numpy(), types["answer"].to_numpy()).astype(np.int32),
-        shape=types["shape"].to_numpy(),
-        types=types.select("type", "shape", word="answer"),
+        synonyms=synonyms, word=np.searchsorted(words.to_numpy(), types["answer"].to_numpy()).astype(np.int32),
+        shape=types["shape"].to_numpy(), types=types.select("type", "shape", word="answer"),
         draw=np.array([hash_number(word) for word in words], np.uint64),
-    )
+    )  # fmt: skip
     return items.join(types, on=["label", "answer"], how="left", maintain_order="left"), lexicon
 
 
