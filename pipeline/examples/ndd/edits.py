@@ -244,9 +244,7 @@ def _draw_by_wordnet(sentences: Sequence[Sentence]) -> Replace:
 
 
 TESTS: dict[str, Callable[[Sequence[Sentence]], Replace]] = {
-    "synonym_antonym": _draw_by_wordnet,
-    "part_of_speech": _draw_by_key(_key_part_of_speech),
-    "tense": _draw_by_key(_key_tense),
-    "lemma": _draw_by_key(_key_lemma),
-}
+    "synonym_antonym": _draw_by_wordnet, "part_of_speech": _draw_by_key(_key_part_of_speech),
+    "tense": _draw_by_key(_key_tense), "lemma": _draw_by_key(_key_lemma),
+}  # fmt: skip
 """What makes the words of each test from a corpus, in the order of table 1 (Syn-Ant, POS, Term, Lemma)."""

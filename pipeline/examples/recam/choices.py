@@ -80,10 +80,8 @@ def _find_reasons(pairs: pl.DataFrame, vectors: Vectors | None, threshold: float
         word_forms = {wordnet.lemmatize(word, upos) for upos in wordnet.POS}
         synonyms = {name for form in gold_forms | {answer} for name in wordnet.find_pools(form).synonyms}
         reason = find_fault(
-            gold=word == answer,
-            form_of_gold=bool(gold_forms & word_forms),
-            synonym_of_gold=bool(synonyms & (word_forms | {word})),
-            similar_to_gold=cosine > threshold,
-        )
+            gold=word == answer, form_of_gold=bool(gold_forms & word_forms),
+            synonym_of_gold=bool(synonyms & (word_forms | {word})), similar_to_gold=cosine > threshold,
+        )  # fmt: skip
         reasons.append(reason)
     return pairs.with_columns(reason=pl.Series(reasons, dtype=pl.String))

@@ -26,10 +26,8 @@ from pipeline.io.lines import parse_object, read_lines, read_text
 from pipeline.reasons import choose_first, split_off
 
 COLUMNS = {
-    "article_id": ("id", "article_id"),
-    "text": ("document", "article", "text"),
-    "summary": ("summary",),
-}
+    "article_id": ("id", "article_id"), "text": ("document", "article", "text"), "summary": ("summary",),
+}  # fmt: skip
 """Fields, and the columns that may hold them; the first that exists is taken."""
 SPLITS = ("train", "validation", "test")
 SCHEMA: dict[str, pl.DataType] = dict.fromkeys((*COLUMNS, "split"), pl.String())

@@ -180,14 +180,12 @@ def _parse_item(entry: object, location: str) -> dict[str, Any]:
     options = [check_text(entry, letter, location) for letter in LETTERS]
     answers = [LETTERS.index(letter) for letter in letters]
     return {
-        "item_id": f"sarcasmbench:{number}",
-        "text": comments[-1].strip(),
+        "item_id": f"sarcasmbench:{number}", "text": comments[-1].strip(),
         "context": "\n".join(comment.strip() for comment in comments[:-1]) or None,
-        "kind": check_text(entry, "classification", location),
-        "meanings": [check_text(entry, "explanation", location)],
+        "kind": check_text(entry, "classification", location), "meanings": [check_text(entry, "explanation", location)],
         "question": check_text(entry, "question", location),
         **_check_choice({"options": options, "answer": answers}, location),
-    }
+    }  # fmt: skip
 
 
 def _check_choice(entry: dict[str, Any], location: str) -> dict[str, list[Any]]:

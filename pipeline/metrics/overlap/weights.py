@@ -18,11 +18,9 @@ LOWEST, HIGHEST = 1, 5
 DEFAULT = "s/5"
 
 PRESETS: dict[str, Callable[[Floats, Floats], Floats]] = {
-    "s/5": lambda grades, _: grades / HIGHEST,
-    "(s-1)/4": lambda grades, _: (grades - LOWEST) / (HIGHEST - LOWEST),
-    "s/max": lambda grades, highest: grades / highest,
-    "none": lambda grades, _: np.ones_like(grades),
-}
+    "s/5": lambda grades, _: grades / HIGHEST, "(s-1)/4": lambda grades, _: (grades - LOWEST) / (HIGHEST - LOWEST),
+    "s/max": lambda grades, highest: grades / highest, "none": lambda grades, _: np.ones_like(grades),
+}  # fmt: skip
 """Grades [m] and the highest grade of each one's article [m] -> weights [m]. Only `(s-1)/4` gives the lowest grade no
 weight; `s/max` gives the best references of every article 1."""
 

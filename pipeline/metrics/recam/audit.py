@@ -104,16 +104,14 @@ def answer_blindly(items: pl.DataFrame) -> dict[str, Floats]:
     other_rows = ([other for other in rows_of_article[article] if other != row] for row, article in enumerate(articles))
     other_questions = ["\n".join(questions[other] for other in others) for others in other_rows]
     scores = {
-        "often_right": right,
-        "right_when_offered": (right + _PRIOR * chance) / (offered + _PRIOR),
-        "often_offered": offered,
-        "absent": -_find_in_texts(options, ordered["article"]),
+        "often_right": right, "right_when_offered": (right + _PRIOR * chance) / (offered + _PRIOR),
+        "often_offered": offered, "absent": -_find_in_texts(options, ordered["article"]),
         "in_question": _find_in_texts(options, questions),
         "in_other_question": _find_in_texts(options, other_questions),
         "longest": np.char.str_len(options).astype(np.float64),
         "capital": np.vectorize(lambda option: option[:1].isupper(), otypes=[np.float64])(raw),
         "central": _share_letters(options),
-    }
+    }  # fmt: skip
     with suppress(Missing):
         scores["part_of_speech"] = _score_parts_of_speech(options, is_right)
     item_folds = assign_folds(ordered, FOLDS).to_numpy()

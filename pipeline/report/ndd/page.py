@@ -95,12 +95,9 @@ def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
             if tables
             else "No numbers of the paper: they are shown for sources named google, broadcast, bnc or colloquial."
         ),
-        ("system", "where", *(METRICS[name] for name in metrics), "n"),
-        rows,
-        figures.draw_compressions(frame, printed),
-        text_count=2,
-        title=f"Compression quality: {source} ({lang})",
-    )
+        ("system", "where", *(METRICS[name] for name in metrics), "n"), rows, figures.draw_compressions(frame, printed),
+        text_count=2, title=f"Compression quality: {source} ({lang})",
+    )  # fmt: skip
 
 
 def _find_best(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str], metric: str) -> str | None:
@@ -210,23 +207,21 @@ def _build_pruning(frame: pl.DataFrame) -> Section:
 _INTERVAL = "value? low? high? n?"
 PARTS = {
     "compressions": Part("Compression quality", _build_compressions, "source lang by metric", _INTERVAL),
-    "significance": Part(
-        "Significance of differences", _build_significance, "source one other metric", "difference? low? high? p?"
-    ),
+    "significance": Part("Significance of differences", _build_significance,
+                         "source one other metric", "difference? low? high? p?"),
     "examples": Part("Dropped words by round", sentences.show_rounds),
     "ratios": Part("Compression ratio by threshold", _build_ratios, "source threshold longest metric", "value?"),
     "positions": Part("Kept words by position", _build_positions, "source system bin", "value? n?"),
     "human": Part("Human grades of compressions", measures.build_human, "system metric", "mean? low? high? n?"),
     "tests": Part("Agreement with labels", measures.build_tests, "test measure metric", _INTERVAL),
     "overlap": Part("Correlation by word overlap", measures.build_overlap, "measure threshold metric", _INTERVAL),
-    "distributions": Part(
-        "Distances of edits", measures.build_distributions, "test measure label quantile", "value? n?"
-    ),
+    "distributions": Part("Distances of edits", measures.build_distributions,
+                          "test measure label quantile", "value? n?"),
     "explained": Part("Contribution of words to the distance", sentences.explain_pairs),
     "pruning": Part("Dropped words in the syntax tree", _build_pruning, "system threshold metric", _INTERVAL),
     "predicates": Part("Predicate detection", measures.build_predicates, "measure edit metric", _INTERVAL),
     "shift": Part("Correlations of the context shift", measures.build_shift, "source other metric", _INTERVAL),
     "shift_values": Part("Context shift by source", measures.build_shift_values, "source quantile", "value?"),
-}
+}  # fmt: skip
 """In the order of the page. Systems of `positions` may be `gold`, its bins are 0 to 9; quantiles are 0 to 100; a
 threshold of `overlap` is 1 where all words are shared and below 0 where none is."""

@@ -75,11 +75,9 @@ def _build_dropped(frame: pl.DataFrame) -> Section:
         f"The pipeline dropped {format_count(_sum_counts(frame))} items after the choice of their word, each with a "
         f"reason. The most frequent reason is {reason} ({format_count(count)} of {subtask}). The paper drops items "
         "with two right options or no answer (section 3.6) and does not give their number.",
-        ("subtask", "reason", "items"),
-        [[*names, format_count(number)] for *names, number in rows],
-        label_figures.draw_bars(names, [row[2] for row in rows], "dropped items"),
-        text_count=2,
-    )
+        ("subtask", "reason", "items"), [[*names, format_count(number)] for *names, number in rows],
+        label_figures.draw_bars(names, [row[2] for row in rows], "dropped items"), text_count=2,
+    )  # fmt: skip
 
 
 def _build_funnel(frame: pl.DataFrame) -> Section:

@@ -55,11 +55,9 @@ def train(day: str, *, promote: bool = False, run_id: str = "cli", **options: An
         is_trial = set(trained.completion_models) == {sample.MODEL}
         is_bounded = all(head["recipe"]["implicitness"] == "cosine" for head in trained.config["heads"].values())
         return replace(
-            trained,
-            doubt="a trial: it saw the sample's pairs alone" if is_trial else None,
-            bar=None if is_bounded else UNBOUNDED,
-            make_held_out=lambda: make_held_out(rows),
-        )
+            trained, doubt="a trial: it saw the sample's pairs alone" if is_trial else None,
+            bar=None if is_bounded else UNBOUNDED, make_held_out=lambda: make_held_out(rows),
+        )  # fmt: skip
 
     return model_registry.train(day, fit, run_id, promote=promote)
 

@@ -107,10 +107,8 @@ def compress_sentences(
         raise BadInput(f"{scorer_name} {need}; give --model")
     model: Any = lm.model  # with states, where the scorer needs them
     rivals: dict[str, Callable[[Any], scorers.Scorer]] = {
-        "ppl_deleter": scorers.perplexity,
-        "cosine": scorers.cosine,
-        "bertscore": scorers.bertscore,
-    }
+        "ppl_deleter": scorers.perplexity, "cosine": scorers.cosine, "bertscore": scorers.bertscore,
+    }  # fmt: skip
     try:
         if rival := rivals.get(scorer_name):
             scorer = rival(model)

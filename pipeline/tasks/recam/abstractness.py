@@ -184,12 +184,10 @@ def score_words(
     elif unknown == "empty":
         rows = rows.with_columns(pl.when(pl.col("reason").is_null()).then("concreteness"))
     return rows.select(
-        "word",
-        pl.col("concreteness").cast(pl.Float64).round(model_registry.DECIMALS),
-        (pl.col("concreteness") < concreteness.THRESHOLD).alias("is_imperceptible"),
-        "reason",
+        "word", pl.col("concreteness").cast(pl.Float64).round(model_registry.DECIMALS),
+        (pl.col("concreteness") < concreteness.THRESHOLD).alias("is_imperceptible"), "reason",
         pl.lit(f"{KIND}|{origin}|undertone:{__version__}").alias("signature"),
-    )
+    )  # fmt: skip
 
 
 def score_by_model(model: Model, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:

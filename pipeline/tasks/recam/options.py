@@ -207,11 +207,9 @@ def count_items() -> pl.DataFrame:
     """Count items, their articles and flags by subtask and split."""
     rows = warehouse.scan("cloze_items").group_by("subtask", "split")
     counts = rows.agg(
-        item_count=pl.len(),
-        article_count=pl.struct("source", "thread_id").n_unique(),
-        unanswerable_count=pl.col("is_unanswerable").sum(),
-        ambiguous_count=pl.col("is_ambiguous").sum(),
-    )
+        item_count=pl.len(), article_count=pl.struct("source", "thread_id").n_unique(),
+        unanswerable_count=pl.col("is_unanswerable").sum(), ambiguous_count=pl.col("is_ambiguous").sum(),
+    )  # fmt: skip
     order = pl.Enum(("train", "validation", "test"))
     return counts.collect().sort("subtask", pl.col("split").cast(order))
 

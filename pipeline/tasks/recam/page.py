@@ -30,8 +30,7 @@ def write(day: str) -> str:
     intervals = ("accuracy", "low", "high")
     overall = evaluations.filter("is_all").select("trained_on", "tested_on", *intervals, "n", "profile")
     html = page.render(
-        day,
-        items=warehouse.query("select subtask, split, count(*) as count from cloze_items group by subtask, split"),
+        day, items=warehouse.query("select subtask, split, count(*) as count from cloze_items group by subtask, split"),
         dropped=warehouse.query(
             "select origin as subtask, reason, count(*) as count from dropped where step = ? group by origin, reason",
             [options.STEP],
@@ -39,15 +38,13 @@ def write(day: str) -> str:
         funnel=warehouse.query(
             "select subtask, reason, sum(row_count)::bigint as count from cloze_funnel group by subtask, reason"
         ),
-        retrieval=_read_retrieval(day),
-        audit=pl.concat(audits),
-        readers=overall.with_columns(reader="profile"),
+        retrieval=_read_retrieval(day), audit=pl.concat(audits), readers=overall.with_columns(reader="profile"),
         matrix=overall.drop("profile"),
         breakdown=evaluations.filter(~pl.col("is_all")).select("trained_on", "by", "group", "n", *intervals),
         quality=warehouse.query(_FLAGS),
         sample=pl.concat(samples).select("subtask", "question", "options", "label", "article"),
         signatures=[f"reader of {subtask}: {model_id}" for subtask, model_id in models],
-    )
+    )  # fmt: skip
     return pages.write_page(f"cloze-{day}.html", html)
 
 

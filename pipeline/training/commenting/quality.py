@@ -206,12 +206,10 @@ def _train(
     kinds, families = design.grams(), design.families()
     grams = np.split(weights[: len(kinds) * design.buckets], len(kinds)) if kinds else []
     tensors = {
-        "weights.numbers": weights[len(kinds) * design.buckets : -1],
-        "mean": scale.mean,
-        "spread": scale.spread,
+        "weights.numbers": weights[len(kinds) * design.buckets : -1], "mean": scale.mean, "spread": scale.spread,
         **{f"rarity.{kind}": rarity for kind, rarity in zip(kinds, scale.rarity, strict=True)},
         **{f"weights.{kind}": values for kind, values in zip(kinds, grams, strict=True)},
-    }
+    }  # fmt: skip
     features = {f"ngrams of {kind}": design.buckets for kind in kinds} | {
         family: len(names) if family == "embedding" else names for family, names in families.items()
     }

@@ -36,11 +36,9 @@ _GLOSSES = 256  # glosses encoded at a time
 _SCORES = 1 << 24  # scores held at a time
 
 PROFILES = {
-    "gated": Recipe(),
-    "attentive": Recipe(hops=1),
-    "gloss": Recipe(hops=1, has_gloss=True),
+    "gated": Recipe(), "attentive": Recipe(hops=1), "gloss": Recipe(hops=1, has_gloss=True),
     "official": Recipe(unit="lstm", hidden=128, hops=2, dropout=0.5, is_tuned=True, longest=800, epochs=30),
-}
+}  # fmt: skip
 """The three readers of the paper, whose vectors have 300 dimensions; and the numbers of its code (errata E14).
 
 That code counts gates, one, where hops are counted here. Its head is not taken over: it maps five options laid side by

@@ -140,11 +140,9 @@ def _explain(weights: _Weights, items: pl.DataFrame, lexicon: Lexicon, types: Id
     is_drawn = np.isin(pool.item.astype(np.int64) * width + pool.type, row * width + types[row, place])
     listed = pool._replace(code=np.where(is_drawn, 0, pool.code)).filter((pool.times > 0) | is_drawn)
     columns = {
-        "item_id": items["item_id"].gather(listed.item),
-        "word": lexicon.words.gather(lexicon.word[listed.type]),
-        "token_count": listed.times.astype(np.int64),
-        "best_rank": listed.rank.astype(np.int64),
+        "item_id": items["item_id"].gather(listed.item), "word": lexicon.words.gather(lexicon.word[listed.type]),
+        "token_count": listed.times.astype(np.int64), "best_rank": listed.rank.astype(np.int64),
         "reason": pl.Series(REASONS, dtype=pl.String).gather(listed.code),
-    }
+    }  # fmt: skip
     words = pl.DataFrame(columns).with_columns(best_rank=pl.when(pl.col("token_count") > 0).then("best_rank"))
     return pl.concat([words, weights.untyped])

@@ -173,11 +173,9 @@ def relate_words(lexicon: Lexicon, vectors: Vectors | None, threshold: float) ->
             rows, columns = np.nonzero(units[start : start + ROWS] @ units.T > threshold)
             near.append((rows + start) * count + columns)
     keys_by_reason = {
-        "gold": np.arange(count, dtype=np.int64) * (count + 1),
-        "form_of_gold": list_keys(lexicon.names),
-        "synonym_of_gold": list_keys(lexicon.synonyms),
-        "similar_to_gold": np.concatenate(near),
-    }
+        "gold": np.arange(count, dtype=np.int64) * (count + 1), "form_of_gold": list_keys(lexicon.names),
+        "synonym_of_gold": list_keys(lexicon.synonyms), "similar_to_gold": np.concatenate(near),
+    }  # fmt: skip
     codes = np.concatenate([np.full(len(keys), CODE[reason], np.uint8) for reason, keys in keys_by_reason.items()])
     pairs, first = np.unique(np.concatenate(list(keys_by_reason.values())), return_index=True)  # the first reason holds
     return csr_array((codes[first], np.divmod(pairs, max(count, 1))), shape=(count, count))
