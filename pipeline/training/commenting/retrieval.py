@@ -172,8 +172,12 @@ def _rank_candidates(candidates: pl.DataFrame, scores: npt.NDArray[np.float32], 
     score = pl.col("score")
     total = (score - score.max()).exp().sum().log() + score.max()
     return (
+        candidates.with_columns(score=pl.Series(scores.astype(np.float64)))
+        .with_columns(relevance=score - total.over("row"))
+        .sort("row", pl.col("relevance").round(4), descending=[False, True], maintain_order=True)
+        .with_columns(rank=pl.int_range(1, pl.len() + 1).over("row"))
         .filter(pl.col("rank") <= best)
-    )  # fmt: skip
+    )
 
 
 def _make_rows(bank: dict[str, Tensor], best_rows: pl.DataFrame, neighbours: similar_articles.Nearest) -> pl.DataFrame:
