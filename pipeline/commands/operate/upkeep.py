@@ -14,7 +14,7 @@ from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json
 from pipeline.errors import BadInput, format_quantity
 from pipeline.llm.ledger.answers import open_ledger
-from pipeline.progress import iterate
+from pipeline.progress import iterate, track
 from pipeline.tasks import upkeep
 from pipeline.tasks.labelling import csd
 from pipeline.tasks.record.retry import retry
@@ -213,7 +213,6 @@ def heal(dry_run: Annotated[bool, Option("--dry-run", help="Only list the days."
     Examples: `undertone heal --dry-run`; `undertone heal`
     """
     from pipeline.tasks.operate import heal as work
-    from pipeline.tasks.record.retry import retry
 
     holes = work.find_holes()
     for name, days in holes.items():
@@ -240,8 +239,6 @@ def backfill(
     Examples: `undertone backfill --from 2026-11-01 --to 2026-11-19`;
     `undertone backfill --from 2026-11-01 --to 2026-11-19 --step score --backwards`
     """
-    from pipeline import warehouse
-    from pipeline.progress import track
     from pipeline.tasks.operate import backfill as work
 
     warehouse.create()
