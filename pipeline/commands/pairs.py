@@ -169,7 +169,7 @@ def audit(
 
     Examples: `undertone pairs audit`; `undertone pairs audit --pairs mine.csv --figure audit.svg`
     """
-    from pipeline.report.impscore import model_figures
+    from pipeline.report.impscore import figures
 
     if groups and (pairs or figure):
         raise BadInput("--groups goes without --pairs and --figure")
@@ -182,7 +182,7 @@ def audit(
     if not accuracies.height:
         raise BadInput("too few pairs to audit: the baselines need some to learn from and others to be measured on")
     if figure:
-        figure.write_text(model_figures.draw_audit(accuracies), encoding="utf-8")
+        figure.write_text(figures.draw_audit(accuracies), encoding="utf-8")
     console.show(accuracies, as_json)
 
 

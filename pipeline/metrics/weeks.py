@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.calibration.isotonic import LEAST_THREADS
+from pipeline.metrics.calibration.comparison import LEAST_THREADS
 from pipeline.metrics.resample import (
     DRAWS,
     SEED,

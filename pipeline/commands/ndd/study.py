@@ -15,7 +15,7 @@ from pipeline.errors import BadInput, format_quantity
 from pipeline.metrics.ndd import distance as metric
 from pipeline.progress import iterate, track
 from pipeline.tasks.labelling import projects
-from pipeline.tasks.ndd import compressions, datasets, distance, grades, masked_lm, systems
+from pipeline.tasks.ndd import compressions, distance, grades, masked_lm, systems
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.retry import retry
 
@@ -63,7 +63,7 @@ def compress_data(
     for lang, numbers in systems.split_languages(compressions.load_measures(source, day)):
         if not as_json:
             console.report(f"{source}, {lang.replace(':common', ', the sentences that all systems compressed')}")
-        console.show(numbers if as_json else datasets.summarize_measures(numbers), as_json)
+        console.show(numbers if as_json else compressions.summarize_measures(numbers), as_json)
 
 
 def measure_distance(
@@ -122,10 +122,10 @@ def evaluate(
     Examples: `undertone evaluate compression --data google_test1000.jsonl --data-format google`;
     `undertone evaluate compression --data test.jsonl --predictions mine.jsonl`
     """
-    dataset = datasets.read(data, data_format, split)
-    answers = datasets.read_predictions(predictions, dataset.rows) if predictions else None
-    numbers = datasets.measure(dataset.rows, answers)
-    console.show(numbers if as_json else datasets.summarize_measures(numbers), as_json)
+    dataset = compressions.read_data_set(data, data_format, split)
+    answers = compressions.read_predictions(predictions, dataset.rows) if predictions else None
+    numbers = compressions.measure_predictions(dataset.rows, answers)
+    console.show(numbers if as_json else compressions.summarize_measures(numbers), as_json)
     runs.report_dropped("read", dataset.dropped, str(data))
 
 

@@ -14,7 +14,7 @@ from pipeline.metrics.impscore.validation import OTHERS, SURFACE
 from pipeline.papers.impscore import SPACES, TABLE_2
 from pipeline.report import sections
 from pipeline.report.figures import Floats
-from pipeline.report.impscore import model_figures, study_figures, study_rows
+from pipeline.report.impscore import figures, study_rows
 from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, format_cells
 from pipeline.report.sections import Part, Section, format_count, format_number, format_reading, order_names
 
@@ -105,7 +105,7 @@ def _build_separation(triples: pl.DataFrame) -> Section:
         "ones. The paper has 1.296 and 0.514 for I, 0.685 and 1.675 for ΔP (section 5.2, figure 3)."
     )
     columns = ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest")
-    return Section(sentence, columns, cells, model_figures.draw_violins(rows, rows["split"][0]))
+    return Section(sentence, columns, cells, figures.draw_violins(rows, rows["split"][0]))
 
 
 def _build_audit(audit: pl.DataFrame) -> Section:
@@ -122,7 +122,7 @@ def _build_audit(audit: pl.DataFrame) -> Section:
         f"cases{model_text}. The paper has no such baselines. Compare its accuracies with these numbers.",
         ("pairs from", *columns, "triples"),
         format_cells(table.select("subset", *columns, "pair_count")),
-        model_figures.draw_audit(audit),
+        figures.draw_audit(audit),
     )
 
 
@@ -148,7 +148,7 @@ def _build_spaces(spaces: Spaces) -> Section:
         "(section 6.4, figures 11 to 13).",
         ("space", "silhouette", "sentences", "groups"),
         [[name, silhouette, *counts] for name, silhouette in zip(names, silhouettes, strict=True)],
-        model_figures.draw_spaces(spaces["points"], groups, names, spaces["silhouettes"]),
+        figures.draw_spaces(spaces["points"], groups, names, spaces["silhouettes"]),
     )
 
 
@@ -171,7 +171,7 @@ def _build_ablation(studies: pl.DataFrame) -> Section:
     sentence = f"{finding}. The paper has 0.946 and 0.929; the other choices have little effect (section 5.3, table 2)."
     names = ("I", "ΔP", "space", "implicitness accuracy", "s.d.", "pragmatics accuracy", "s.d.", "runs", "paper")
     cells = format_cells(table.select(*keys, *columns, "run_count", "paper"))
-    return Section(sentence, names, cells, study_figures.draw_ablation(studies), text_count=3)
+    return Section(sentence, names, cells, figures.draw_ablation(studies), text_count=3)
 
 
 def _build_sensitivity(studies: pl.DataFrame) -> Section:
@@ -189,7 +189,7 @@ def _build_sensitivity(studies: pl.DataFrame) -> Section:
         "the paper, γ1 = 0.5 is best; γ2 and α have little effect (section 5.3, figures 4 and 10)."
     )
     names = ("α", "settings", "runs each", "lowest", "best", "at γ1", "at γ2")
-    return Section(sentence, names, rows, study_figures.draw_sensitivity(studies), text_count=0)
+    return Section(sentence, names, rows, figures.draw_sensitivity(studies), text_count=0)
 
 
 def _format_spreads(quantiles: pl.DataFrame, *counts: pl.Expr, has_percentiles: bool = False) -> list[list[str]]:
@@ -219,7 +219,7 @@ def _build_data_sets(studies: pl.DataFrame) -> Section:
         "of a data set scores higher than the whole data set (section 7.1, figures 5 and 14).",
         ("data set", "part", *SPREAD_NAMES, "sentences", "in the paper"),
         _format_spreads(quantiles, study_rows.find_paper_count("subset").alias("paper"), has_percentiles=True),
-        study_figures.draw_data_sets(studies),
+        figures.draw_data_sets(studies),
         text_count=2,
     )
 
@@ -232,7 +232,7 @@ def _build_diversity(studies: pl.DataFrame) -> Section:
         "random pairs of Davidson have the smallest ΔP (section 7.1, figure 6)."
     )
     names = ("data set", "part", *SPREAD_NAMES, "pairs")
-    return Section(sentence, names, _format_spreads(quantiles), study_figures.draw_diversity(studies), text_count=2)
+    return Section(sentence, names, _format_spreads(quantiles), figures.draw_diversity(studies), text_count=2)
 
 
 def _build_detection(studies: pl.DataFrame) -> Section:
@@ -250,7 +250,7 @@ def _build_detection(studies: pl.DataFrame) -> Section:
         "falls as implicitness rises (section 7.2, figures 7 and 16).",
         ("detector", "implicitness", "percentile", "accuracy", "95 % from", "to", "texts", "without near duplicates"),
         format_cells(accuracies.select("by", pl.col("subset").str.replace_all("-", "–"), *numbers)),
-        study_figures.draw_detection(studies),
+        figures.draw_detection(studies),
         text_count=2,
     )
 
@@ -273,7 +273,7 @@ def _build_validation(studies: pl.DataFrame) -> Section:
         "shipped words learn from the shipped groups. The paper ranks graded groups (section 6.2) without baselines.",
         ("set", "language", "by", "metric", "value", "95 % from", "to", "n"),
         format_cells(numbers.select("subset", "lang", "by", "metric", "value", "low", "high", "row_count")),
-        study_figures.draw_validation(studies),
+        figures.draw_validation(studies),
         text_count=4,
     )
 
@@ -293,7 +293,7 @@ def _build_calibration(studies: pl.DataFrame) -> Section:
         "of 95 % over threads. The line is the rising map with the least error. The paper compares no measures.",
         ("measure", "by", "texts", "Spearman", "95 % from", "to", "error", "of a constant", "n"),
         format_cells(numbers.select(*index[:3], "spearman", "low", "high", "error", "constant_error", "row_count")),
-        study_figures.draw_calibration(studies),
+        figures.draw_calibration(studies),
         text_count=3,
     )
 

@@ -12,8 +12,7 @@ from pipeline import logs, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.sources.files import parse_numbers, read_table
 from pipeline.metrics.calibration import comparison
-from pipeline.metrics.calibration.comparison import EPSILON, Comparison, Replacement
-from pipeline.metrics.calibration.isotonic import Map
+from pipeline.metrics.calibration.comparison import EPSILON, Comparison, Map, Replacement
 from pipeline.slices import parse_day
 from pipeline.tasks.calibration import sides
 from pipeline.tasks.calibration.sides import COMMENT

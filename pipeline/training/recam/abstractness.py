@@ -14,8 +14,7 @@ from torch import Tensor
 from pipeline.errors import BadInput
 from pipeline.metrics.resample import Floats
 from pipeline.models.encoder import Encoder, Vectors, check_kind, describe_encoder
-from pipeline.models.recam.abstractness import Abstractness, Shape, score_vectors
-from pipeline.models.recam.word_features import Source, make_features
+from pipeline.models.recam.word_features import Abstractness, Shape, Source, make_features, score_vectors
 from pipeline.models.word_vectors import WordVectors
 from pipeline.progress import iterate, track
 from pipeline.text.concreteness import Ratings

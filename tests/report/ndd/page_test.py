@@ -12,8 +12,8 @@ from pipeline.examples.ndd import edits
 from pipeline.metrics.ndd import pruning
 from pipeline.papers import ndd as paper
 from pipeline.report.ndd import figures
+from pipeline.report.ndd.figures import EXAMPLES, LONG
 from pipeline.report.ndd.page import render
-from pipeline.report.ndd.sentences import EXAMPLES, LONG
 from tests.support.pages import HOSTILE, Page, check_names, check_print, check_sections, tables, texts, words
 
 DAY = "2026-11-22"
