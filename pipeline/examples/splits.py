@@ -1,5 +1,4 @@
 """Splits of pairs into train, validation and test, and what leaks between them (ImpScore, section 5.1; IMP-22).
-
 The paper's random 8:1:1 and its code's 90:5:5 (errata E3) put variants of one sentence on both sides; the grouped split
 does not.
 """

@@ -1,5 +1,4 @@
 """Quality of a classifier: precision, recall and F1 by class and macro averaged (errata E9), with intervals.
-
 CSD's P 64.8, R 69.9, F1 66.1 are macro averages: the harmonic mean of the first two is 67.25. Macro values are means
 over the classes in truth or prediction, as in scikit-learn; a class without cases counts 0.
 """

@@ -1,5 +1,4 @@
 """Quality of recovered hidden meanings: overlap with references, and choices between readings (CSD-03).
-
 CSD names no measure, so the field's are taken, in [0, 1]: ROUGE-L (Lin 2004), BLEU (Papineni et al. 2002) and chrF
 (Popović 2015), as rouge-score and sacrebleu count them. Chinese is counted by character, other writing by word.
 """

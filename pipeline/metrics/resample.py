@@ -1,5 +1,4 @@
 """Uncertainty of a number: the percentile bootstrap over units, paired p values, and Wilson's interval of a share.
-
 A unit is an item, or a group of items that depend on each other, such as the comments on one article. A sample draws
 as many units as there are, with replacement, and is given as counts of each unit: sums over items are then products
 with the counts, and ranks use them as weights.

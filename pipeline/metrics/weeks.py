@@ -1,5 +1,4 @@
 """The change of a mean between two weeks, by source and language, with an interval over threads.
-
 Comments of a thread depend on each other, so a sample draws whole threads, with their comments of both weeks.
 """
 

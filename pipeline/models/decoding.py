@@ -1,5 +1,4 @@
 """Text generation with any model that gives the next word's probabilities: beam search, greedy and sampling.
-
 Hypotheses have two axes: n sources (articles), k hypotheses of each. The text of a source depends only on that source,
 its number and the decoding, not on the batch.
 """

@@ -1,5 +1,4 @@
 """A linear classifier of a text's n-grams, length, and overlap with its context; it hardly overfits.
-
 N-grams of one to three characters and of one and two words, each kind in sublinear TF-IDF normalised to length one.
 """
 

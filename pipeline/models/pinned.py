@@ -1,5 +1,4 @@
 """The files of a pretrained model, found and checked before they are loaded.
-
 A model is a folder, or a hub name with its commit. Only safetensors weights, vocabularies and configurations are
 fetched: no pickle, no code. They are checked against the hashes of the hub, and the hash in the name if it has one.
 """

@@ -1,5 +1,4 @@
 """Figures as inline SVG, the same rows the same bytes: what all share, and those of the daily pages.
-
 Frames have the columns that a page's `PARTS` names, and at least one row; what is null is left out. Nothing is shown by
 colour alone: there are markers, hatches and numbers.
 """

@@ -1,5 +1,4 @@
 """Sections of pages (a sentence, a figure and a table), numbers as text, and the page around them.
-
 A page leaves parts without rows out, and says which. Names, texts and comments are hostile data: all text but our own
 markup is escaped, and its invisible characters are shown. The paper's numbers stand beside ours; they are of its data.
 """

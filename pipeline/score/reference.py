@@ -1,5 +1,4 @@
 """Read a score: its percentile among a reference corpus, a band in words, and how it changes when a word is left out.
-
 A reference belongs to one model. It has a scale for each language: the quantiles of the scores of its texts, and three
 thresholds between the bands, fitted on graded groups, of whose levels 3 and 4 are both hinted.
 """

@@ -1,5 +1,4 @@
 """The terminal: progress bars, elsewhere plain log lines; tables; errors as one line, with an exit code.
-
 An error that `explanations` does not know is a bug: 70, and a file with its places in the code and no message.
 """
 

@@ -1,5 +1,4 @@
 """Commands that are imported when they run, so that a list of them, the version or an error costs next to nothing.
-
 Old names of commands and options work until the next minor version and print one line with the new name.
 """
 

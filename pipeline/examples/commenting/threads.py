@@ -1,5 +1,4 @@
 """Articles and their comments: what is in, its train, validation and test, and references (commenting, section 3).
-
 In come articles and comments with their word counts. Out go all articles with their split, or why they have none
 (AAC-04), references (AAC-07), and statistics beside the paper's (AAC-05, AAC-06, AAC-31). Draws go by a hash of seed
 and ids: an article that comes in later takes the place of one other at most.

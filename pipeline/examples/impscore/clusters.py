@@ -1,5 +1,4 @@
 """Clusters of near-duplicate sentences: variants of one template, which a random split would separate (IMP-22, IMP-43).
-
 Shingles, sketches and rules are those of `collect.dedupe`; as nothing is dropped here, a lower similarity counts.
 """
 

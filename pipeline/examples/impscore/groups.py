@@ -1,5 +1,4 @@
 """Graded groups: one intent in several wordings, from the most explicit to the most implicit (ImpScore, section 6.1).
-
 The paper's are not public. Those of the sample are ours, so that neither length nor punctuation gives the level away.
 Its choice questions (which option means the same as the reference? IMP-33) are read from a file or built from groups.
 """

@@ -1,5 +1,4 @@
 """Pairs for ImpScore (section 4): an implicit sentence, its explicit form, a negative; and dropped rows.
-
 The negative is the explicit sentence of another pair of the source (IMP-19).
 """
 

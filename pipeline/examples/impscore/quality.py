@@ -1,5 +1,4 @@
 """The quality of pairs by a judge: a sample to judge, and ratings of the answers (ImpScore, appendix A.2).
-
 A pair is appropriate if its first sentence is more implicit, and both mean the same just if the pair is positive.
 """
 

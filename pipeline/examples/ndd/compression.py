@@ -1,5 +1,4 @@
 """Sentences with their compressions, in the layouts in which they are published (NDD, section 4.2; NDD-23, 26 to 28).
-
 A compression given as text is aligned greedily, from left to right: its words are right, their places may be earlier
 than those the annotator meant. Capitals do not count. What cannot be read is BadInput with file, line and field.
 """

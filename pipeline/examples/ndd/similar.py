@@ -1,5 +1,4 @@
 """Sentence pairs with their similarity by people, 0 to 5, and their overlap (NDD, section 3; NDD-11, 13).
-
 STS-B as csv without a header (sentence, sentence, similarity), and our own jsonl with one, other, similarity and
 optionally lang. Of STS-B's 7,249 train and development pairs 1,265 overlap by .8 or more: the supervised test.
 """

@@ -1,5 +1,4 @@
 """From articles with summaries to open cloze items: question, answer, passage, and no options yet (ReCAM, section 3).
-
 A rule selects words that are abstract enough (sections 3.2 and 3.3). Filters leave out those that the passage gives
 away (section 3.4); each sees only what those before it keep. Targets are found a few articles at a time. An item's id
 is a hash of where its word stands.

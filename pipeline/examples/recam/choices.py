@@ -1,5 +1,4 @@
 """Wrong options of a cloze item, from what readers answer who have not seen it (ReCAM, section 3.5; REC-15, REC-16).
-
 Items in folds are answered by readers trained on the others; the four commonest words that are not right as well count.
 """
 

@@ -1,5 +1,4 @@
 """The thirteen data sets that ImpScore was trained on (section 4, table 6), and a user's own sentences.
-
 In: files as published. Out: rows of `sentences` without `source`, and dropped rows with a reason.
 """
 

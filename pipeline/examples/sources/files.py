@@ -1,5 +1,4 @@
 """Published files as frames of text and as XML elements, and what all readers share: clean, drop with a reason.
-
 A fault is BadInput with file and line.
 """
 

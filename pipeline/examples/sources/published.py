@@ -1,5 +1,4 @@
 """Readers of the published data sets of ImpScore's table 6, and of Davidson (section 7.1).
-
 Inference and dialogue: Implicatures, ImpPres, LUDWIG, PDTB. Hate speech: ToxiGen, Latent Hatred, DGHSD, ISHate, SBIC.
 Sentiment, irony and sarcasm: ABSA, SemEval-2018 task 3, Snarks, R3.
 """

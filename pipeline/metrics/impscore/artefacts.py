@@ -1,5 +1,4 @@
 """Surface baselines that a measure of implicitness must beat.
-
 On public pairs the longer sentence is the implicit one in 85% of cases and more. Each baseline sees one kind of surface
 feature of one sentence and is fitted on the training part; a comparison that it cannot decide counts half.
 """

@@ -1,5 +1,4 @@
 """The numbers of ImpScore's figures: the separation of sentences (3), sampled pairs (6), detectors by bin (7), spaces.
-
 The accuracy of a detector has an interval that counts near duplicates once (section 7.2; IMP-42, IMP-43). The spaces
 are the pragmatic and the semantic one (section 6.4; IMP-39); pairs are sampled for distances (section 7.1; IMP-41).
 """

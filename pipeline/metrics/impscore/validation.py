@@ -1,5 +1,4 @@
 """How far a scorer orders texts as it should, next to what their surface and a constant reach.
-
 In: rows of group (drawn as a whole for intervals), item (within it values are compared), level and text, and a value of
 each text. The items are graded groups or pairs; of labelled texts all values are compared.
 """

@@ -1,5 +1,4 @@
 """Whether a judge's answers come from the texts: a judge that guesses or always says the same is named.
-
 Each function returns a row for each check: check, value, low, high (95 %), n, and the fault that it shows, or null.
 """
 

@@ -1,5 +1,4 @@
 """The measures of agreement as formulas on sums over items (CSD, section 3.3 and appendix A; commenting, section 3).
-
 Items that were labelled alike add the same to the sums and are counted once. Labels are whole numbers from 0,
 [items, raters], -1 where one is missing. Each measure is at most 1, and NaN where nothing counts or chance is all.
 """

@@ -1,5 +1,4 @@
 """Find predicates: the words without which a sentence means something else (NDD, section 5.2, table 8; NDD-35).
-
 Each word is deleted, masked or replaced by a stop word, one at a time, and counts as much as the sentence thereby moves
 away from itself. The paper does not say how it weighs neighbours and edits (here: means), nor over what its AUC is
 taken (here: both readings). Its English rows cannot be re-run as printed (errata E19).

@@ -1,5 +1,4 @@
 """Candidates with their weighted references, in batches of numbers that the overlap metrics read, and their n-grams.
-
 In: streams with an entry a segment: the candidate's tokens, the references' tokens, the references' weights (s_j of
 section 4). Out: batches, in which a token is a number that holds for this batch alone. Shared n-grams are found once
 a batch for all metrics.

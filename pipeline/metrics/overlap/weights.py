@@ -1,5 +1,4 @@
 """Weights of references from the grades 1 to 5 that people gave them (AAC-18; errata E11).
-
 The paper assumes "properly normalized" s_j in [0, 1] and does not say how. No single preset gives the ratios of
 weighted to plain scores in its table 7, so results should be given for each.
 """

@@ -1,5 +1,4 @@
 """Static features of words out of context, from an encoder or from word vectors, and their abstractness (ReCAM, 3).
-
 Where GloVe's vectors of the paper are not to be had, an encoder makes them of a word as a sentence and of its pieces.
 The abstractness scorer (REC-05) is σ(W₃ relu(W₂ relu(W₁ v))), 0 highly abstract, 1 highly concrete; the vectors are
 fixed. The paper states no sizes; those of the profile `paper` are ours.

@@ -1,5 +1,4 @@
 """Sequence-to-sequence models for subtext recovery (CSD-03): comment and context in, meaning out.
-
 They are commenters too (AAC-21, the pretrained option): title and content in, comment out. Any encoder-decoder of
 transformers by its folder or pinned name; or one of random weights over the characters of the training texts.
 """

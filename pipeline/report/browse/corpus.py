@@ -1,5 +1,4 @@
 """Ask a corpus, the DuckDB file that `warehouse` makes: what a page shows, as values or a file of JSON.
-
 A view (which comments, in which order) stands as JSON in the address of the page. Column names in SQL are those of the
 corpus itself; all else is a parameter. What cannot be seen in a text is shown.
 """

@@ -1,5 +1,4 @@
 """The HTML page of the pipeline's health: days by DAGs, sources, models, unusual steps, dropped rows, and costs.
-
 A status has a sign and a word as well as a colour. Names are hostile data: everything but our own figure is escaped.
 """
 

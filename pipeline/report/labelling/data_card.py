@@ -1,5 +1,4 @@
 """The data card of a released data set, in Markdown, and the raters' guidelines, as an HTML page that needs no network.
-
 A card says what is in a data set, how it was made, and what it must not be taken for; its text is in data_card.md.
 Names are hostile data: all of them are escaped.
 """

@@ -1,5 +1,4 @@
 """Figures of a labelling project: what became of comments, how raters agree, what labels look like.
-
 Frames are of `metrics.labelling.agreement`, `agreement_study`, `label_analysis` and `predictability`.
 """
 

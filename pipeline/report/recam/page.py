@@ -1,5 +1,4 @@
 """One HTML page of a cloze set and its readers: what it is made of, what it gives away, who reads it (ReCAM).
-
 A reader's accuracy never stands alone: chance is beside it, and what is reached on the same items without reading.
 """
 

@@ -1,5 +1,4 @@
 """The cost of dropping a span: NDD and its rivals in one search (NDD-14 to 21, 31, 32), and which spans may be dropped.
-
 A span is (start, end), from 0, the end not included; spans of a sentence are an array [s, 2].
 """
 

@@ -1,5 +1,4 @@
 """Compression by dropping spans, in rounds, with any scorer (NDD, sections 4.1 and 4.2; NDD-14 to 17, 21).
-
 A round scores every span of the remaining words, selects those that cost at most the threshold, of two that overlap
 the cheaper one, and drops them. The words after any round are a compression. With dependency trees only whole
 subtrees are dropped.

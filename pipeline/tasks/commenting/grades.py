@@ -1,5 +1,4 @@
 """Grades of comments as tasks (commenting, section 3; AAC-08): `references` and `candidates` to raters, and back.
-
 The grades of references are their weights in the metrics; on candidates, which commenters made, metrics are judged.
 """
 

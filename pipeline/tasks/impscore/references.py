@@ -1,5 +1,4 @@
 """Build reference corpora, and read scores by them: percentile, band, and the words that carry a score.
-
 The reference `sample` of the shipped model lies in its folder; all others are files in the home, `<name>/<model>.json`.
 """
 

@@ -1,5 +1,4 @@
 """Measure how much a comment's context changes what its words lead to expect, as a score beside the others.
-
 CSD, section 1: a comment has subtext where its meaning alone, f(s), differs from that in its context, f(c + s).
 """
 

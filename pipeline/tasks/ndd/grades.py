@@ -1,5 +1,4 @@
 """Give compressions to raters, collect their grades, and write the means into `studies` (NDD, appendix F; NDD-36).
-
 No table links a task to a system: the link is rebuilt from `compressions` and from the selections in `runs`.
 """
 

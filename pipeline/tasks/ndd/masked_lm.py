@@ -1,5 +1,4 @@
 """Load the masked language model of a language, count the corpus at hand, and adapt encoders (REC-31).
-
 Counts, the embedded default, show only that the mechanics work; else it is any model of transformers.
 """
 

@@ -1,5 +1,4 @@
 """Study the ablation and the sensitivity grid (section 5.3), describe data sets by a model (7), and ask people (6.2).
-
 Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publish` replaces a study's rows of a day.
 """
 

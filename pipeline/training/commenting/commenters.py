@@ -1,5 +1,4 @@
 """Training of the generating commenters on pairs of an article and a comment (commenting, appendix C.1; AAC-21 to 23).
-
 Every pair is learnt from, but an article is kept once, and words are numbers of four bytes end to end.
 """
 

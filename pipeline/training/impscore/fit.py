@@ -1,5 +1,4 @@
 """Fitting ImpScore (section 5.1), on cached embeddings or through the encoder.
-
 The released code encodes every sentence at every step; as its encoder is frozen, once gives the same. Equation 9 lists
 the encoder's weights among the trained ones (errata E1): then all are (`full`), or low-rank changes of its matrices
 (`adapter`: W + B A, rank 8), which are small enough to ship.

@@ -1,5 +1,4 @@
 """Adapting a transformer to guess masked words of the texts of a task (task-adaptive pre-training; ReCAM 4.1, REC-31).
-
 A new head is tied to the word embeddings, and its bias begins at how frequent pieces are. Of the pieces 15 % are to be
 guessed: of those 80 % are masked, 10 % are another piece, 10 % as they were (Devlin et al., 2019).
 """

@@ -1,5 +1,4 @@
 """What the pretrained reader reads: cloze items as sequences of pieces, cut at the placeholder (ReCAM 4; REC-31).
-
 And more items to learn from: nouns of passage and options, right and wrong alike, become a hypernym by chance (section
 4.2; the paper does not say how).
 """

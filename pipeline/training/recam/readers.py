@@ -1,5 +1,4 @@
 """Training of the recurrent readers on cloze items (ReCAM, section 3.5, appendix D; REC-16, REC-20, REC-21).
-
 A reader learns to choose among an item's five options, or among all candidates, which is how distractors are made: then
 an item needs only its answer. Word vectors of passage and summary stay; those of glosses and candidates begin as these
 and are trained (appendix D). A reader scores any word that has a vector, whatever its training was over.

@@ -1,5 +1,4 @@
 """Training of the subtext recogniser on comments in context (CSD, appendix A.2; CSD-02, CSD-28 to CSD-30).
-
 Comments and contexts are rows of vectors. The profile `undertone` adds the LSTMs' logits to those of a linear
 classifier of n-grams (`models.ngrams`).
 """

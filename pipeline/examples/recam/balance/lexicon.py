@@ -1,5 +1,4 @@
 """The gold words of a set, their shapes, relatives and rates (steps 1 and 2), and draws by names alone.
-
 Which words may not be options of an item; and how well words fit a question, for somebody who knows the other items but
 no passage (step 3).
 """
