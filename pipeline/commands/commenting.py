@@ -204,10 +204,8 @@ def overlap_(
         for signature in scores["signature"]:
             console.report(signature)
     if scores["signature"].str.contains("|documents:1@", literal=True).any():
-        console.report(
-            "CIDEr is 0: it weighs words by how few candidates' references have them, and there is one candidate; "
-            "give more references to count in by --documents"
-        )
+        message = "CIDEr is 0: it weighs words by how few candidates' references have them, and there is one candidate;"
+        console.report(f"{message} give more references to count in by --documents")
 
 
 def nest_options(settings: list[str]) -> dict[str, dict[str, object]]:

@@ -25,7 +25,6 @@ GROUP = ("source", "lang")
 
 def measure_changes(threads: pl.DataFrame) -> pl.DataFrame:
     """Measure the change of each group from sums over threads of both weeks.
-
     In: source, lang, thread_id, is_now, comment_count, total (of the scores), low_count and high_count (of comments
     below the first and above the last quarter of the scores of the week before). Out: source, lang; thread_count,
     comment_count, mean, low_share and high_share, of now and with `_before`; change with low and high, NaN where a week

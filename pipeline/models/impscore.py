@@ -77,7 +77,6 @@ class ImpScore(nn.Module):
         last: int | None = None,
     ) -> None:
         """Draw the matrices for embeddings of size `dim` and meaning spaces of size `features`, much less than `dim`.
-
         Not in the paper: `hidden` is the width of a layer before the projections, 0 for none. With it the score sees
         combinations of features, which on graded groups improves it more than any other change of the head, and the
         pragmatic projection sees only the `last` features of an embedding: those of the encoder's last layer, if

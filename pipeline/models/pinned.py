@@ -32,7 +32,6 @@ class Files(NamedTuple):
 
 def locate_files(name: str | Path) -> Files:
     """Find the files of a model and check them.
-
     `name` is a folder; or a hub name and commit, `NAME@COMMIT`, which is fetched unless HF_HUB_OFFLINE is set; or also
     the hash that its folder must have, `NAME@COMMIT:SHA256`. BadInput for a hub name without its commit, no
     safetensors, or files that are not what was pinned; Missing if they are not here and HF_HUB_OFFLINE is set; Retry if
@@ -80,10 +79,8 @@ def _check_blobs(folder: Path, hub: str, commit: str, content: str) -> None:
     for path in _list_files(folder):
         blob_name = path.resolve().name
         if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", blob_name):
-            raise BadInput(
-                f"{path}: the cache has no hash of its content; name the model with its hash, "
-                f"{hub}@{commit}:{content}, once you know that it is right"
-            )
+            problem = f"{path}: the cache has no hash of its content; name the model with its hash,"
+            raise BadInput(f"{problem} {hub}@{commit}:{content}, once you know that it is right")
         if len(blob_name) == 40:
             data = path.read_bytes()
             content_hash = hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()

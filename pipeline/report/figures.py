@@ -167,7 +167,6 @@ def draw_dots(
     chance: Mapping[str, float] | None = None, is_shared: bool = False, x: str = "",
 ) -> str:  # fmt: skip
     """Draw numbers with their intervals, a panel a metric; what the paper prints are ticks of the same colour.
-
     Rows (value, low, high) are by panel, row and mark, and so are the numbers that the paper prints, which the legend
     calls `paper`. These, and in each panel what numbers are held against (`chance`), are on the scale of the figure;
     the rows are multiplied by `scale`. Marks have colours and markers of their own (`looks`), `x` is the label below

@@ -214,10 +214,8 @@ def _resume(path: Path, learner: Learner, training_id: str | None) -> tuple[Weig
             part, _, name = key.partition(".")
             parts[part][name] = file.get_tensor(key)
     if facts.get("made_of") != training_id:
-        raise BadInput(
-            f"{path}: this state is of a training on other data, another model or another recipe; "
-            "delete it or choose another file"
-        )
+        problem = f"{path}: this state is of a training on other data, another model or another recipe;"
+        raise BadInput(f"{problem} delete it or choose another file")
     state = learner.optimiser.state_dict()
     for key, value in parts["optimiser"].items():
         index, _, name = key.partition(".")

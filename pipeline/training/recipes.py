@@ -15,7 +15,6 @@ def replace_numbers(
     below_one: Collection[str] = (), **changes: Any,
 ) -> R:  # fmt: skip
     """Return a profile with the given fields changed; a change to None is ignored.
-
     The type of a field states its values: a Literal lists them, int is from 1, float is finite and from 0, a tuple has
     its length. The seed and int fields in `from_zero` may be 0; float fields in `above_zero` may not. Those in
     `below_one` are below 1, and so is a dropout rate (`dropout` in the name). BadInput for an unknown profile or field,

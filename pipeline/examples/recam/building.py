@@ -56,7 +56,6 @@ def build_imperceptibility_rule(
     scores: Mapping[str, float], threshold: float = concreteness.THRESHOLD, *, by_lemma: bool = False
 ) -> Rule:
     """Subtask 1: content words whose concreteness is strictly under the threshold (section 3.2; REC-07).
-
     Reasons: not_content, no_score (unknown to the scorer), concrete. The official items follow Brysbaert et al. (2014),
     not MRC as the paper says: all 836 gold words of the dev file that they rate are under 2.4, which is 0.35 of their
     scale. Scores are those of words in lower case, in [0, 1]. With `by_lemma`, for lists of ratings, the lemma's score

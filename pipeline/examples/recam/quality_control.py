@@ -34,7 +34,6 @@ class Selection(NamedTuple):
 
 def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
     """Select the answers that count by appendix E.
-
     Reasons, of which the first that holds is given: unknown_item, incomplete (no answer after reading, or no
     difficulty, so that the rules cannot be applied), rater_below, no_span, easy_and_wrong. Answers are those of
     `questionnaire.build_answers`, each rater's to an item once. Of raters, in order of their ids, n counts the answers

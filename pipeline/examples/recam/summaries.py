@@ -104,10 +104,8 @@ def _find_columns(chunk: files.Chunk, path: Path) -> dict[str, str]:
         if column := next((name for name in names if name in names_in_file), None):
             columns[field] = column
         elif field in {"text", "summary"}:
-            raise BadInput(
-                f"{path}: expected a column {' or '.join(names)} with the {field}; found "
-                f"{', '.join(map(str, names_in_file))}; rename the column"
-            )
+            problem = f"{path}: expected a column {' or '.join(names)} with the {field}; found"
+            raise BadInput(f"{problem} {', '.join(map(str, names_in_file))}; rename the column")
     return columns
 
 

@@ -175,7 +175,6 @@ def read_ludwig(path: Path) -> Read:
 
 def read_imppres(path: Path) -> Read:
     """Read ImpPres (Jeretic et al., 2020): its files gradable_adjective, gradable_verb and modals of implicatures.
-
     An implicature is entailed by pragmatics (`gold_label_prag`) and neutral by logic (`gold_label_log`): 200 rows a
     file, in two directions (`spec_relation`). Table 6 has 100 a file, and the two pairs of Table 7 are of
     implicature_PtoN: the sentence with the weaker word implies that the stronger one does not hold. implicature_NtoP

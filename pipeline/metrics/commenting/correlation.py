@@ -79,7 +79,6 @@ def compare(
 
 def split_half(ratings: pl.DataFrame, *, draws: int = DRAWS) -> SplitHalf:
     """Correlate human grades with human grades: the "Human" row of tables 3 and 4 (AAC-27).
-
     The grades of each item (item_id, rater_id, grade) are randomly divided into two halves, of which one has a grade
     more where they are odd; the halves' means are correlated over items, and the coefficients averaged over draws. With
     two grades an item it is one against the other in random order. The paper divides once, it seems, and gives .7803

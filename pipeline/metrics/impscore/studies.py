@@ -90,10 +90,8 @@ def label_bins(values: pl.Series | Sequence[float]) -> pl.Series:
     numbers = pl.Series("bin", values, dtype=pl.Float64)
     outside = numbers.filter(numbers.is_null() | ~numbers.is_between(-_SLACK, BINS[-1] + _SLACK))
     if len(outside):
-        raise BadInput(
-            f"implicitness should be between 0 and {BINS[-1]:g}, not {outside[0]}; "
-            f"{len(outside)} of {len(numbers)} texts fit no bin: use a model whose I is a cosine"
-        )
+        problem = f"implicitness should be between 0 and {BINS[-1]:g}, not {outside[0]};"
+        raise BadInput(f"{problem} {len(outside)} of {len(numbers)} texts fit no bin: use a model whose I is a cosine")
     place = (numbers / WIDTH).floor().clip(0, len(LABELS) - 1).cast(pl.Int64)
     return place.replace_strict(dict(enumerate(LABELS)), return_dtype=pl.String)
 

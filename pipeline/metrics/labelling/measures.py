@@ -96,10 +96,8 @@ def _cohen(codes: Codes, classes: int, *, skips_undefined: bool = False) -> Part
 
 def _build_weighted(power: int) -> Measure:
     """Build weighted kappa (Cohen, 1968): 1 less disagreement over that by chance; greater codes are greater grades.
-
     Two grades lie as far apart as their difference (power 1) or its square (2). Commenting, section 3, reports 0.59
     without its weights, so there are both kinds (AAC-09).
-
     Of several raters all pairs are pooled: disagreements are summed over the pairs, and so is what chance would give
     them, each rater having one distribution of grades over all items that somebody else graded, too. Where all grade
     all items, that is Conger's kappa (1980), with weights.

@@ -194,10 +194,8 @@ def divergences(
     divergence: Divergence, cache_size: int = CACHE_SIZE,
 ) -> Floats:  # fmt: skip
     """Compute the divergence of the distributions at two places, for m pairs of places: [m].
-
     A place that several pairs share is asked of once. A model with a method `unchanged` is not asked where it
     reports that both distributions are equal. Memory holds `cache_size` distributions and one batch of the model.
-
     Places are sentence and place, [m, 2], as `MaskedModel` has them.
     """
     values, queries = np.zeros(len(first_places)), np.arange(len(first_places))
@@ -250,10 +248,8 @@ def distances(
     divergence: Divergence = "hellinger", weights: Weights = "mean", mu: float = MU,
 ) -> Floats:  # fmt: skip
     """Compute NDD of n pairs of sentences, [n]: at least 0, and 0 for equal sentences.
-
     With Hellinger's distance it is symmetric and at most the sum of the weights, which is 1 for `mean`; section 3 uses
     both. Where no word is shared, what stands before and behind the sentences is compared (section 3, r = 0; NDD-09).
-
     The weight is 1 over the number of neighbours (`mean`), 1 (`sum`), or μ to the number of words between a neighbour
     and the nearest word that is none (`distance`).
     """

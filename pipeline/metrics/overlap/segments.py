@@ -47,10 +47,8 @@ def read_batches(
     weights: Iterable[Sequence[float]] | None = None, *, size: int = SIZE, low: float = 0.0,
 ) -> Iterator[Batch]:  # fmt: skip
     """Read segments in batches; at most one is held.
-
     Candidates are tokens, maybe none, each with at least one reference, as tokens too, and a weight of each reference,
     from `low` (ΔBLEU has -1) to 1 (AAC-18); by default all are 1. No score depends on `size`, the segments of a batch.
-
     BadInput for more entries of one stream than of another, no references, text that is not in tokens, weights that are
     not as many as references or not between `low` and 1; it names the row, from 1.
     """

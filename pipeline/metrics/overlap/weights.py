@@ -30,10 +30,8 @@ def normalise(
     articles: Sequence[object] | npt.NDArray[np.generic] | pl.Series | None = None,
 ) -> Floats:
     """Convert grades to reference weights in [0, 1].
-
     Grades are from 1 to 5, [m]; means of raters need not be whole. `articles` has the article of each reference, [m],
     for `s/max`; by default all are of one.
-
     BadInput for a grade that is missing or not between 1 and 5; it names the row, from 1. ValueError for an unknown
     preset, or not as many articles as grades.
     """

@@ -105,7 +105,6 @@ class _Asks(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskedLM:
     """A masked language model; `load` makes it.
-
     A sentence longer than the model's input is cut to the pieces around the masked span, equally on both sides where
     possible; a longer span is truncated. Memory holds the encoder's states of `batch` rows, and at most five times
     their log probabilities; where the whole model runs, those of up to 2^27 pieces. On a CPU values differ by up to
@@ -145,7 +144,6 @@ class MaskedLM:
         self, sentences: Sequence[Sentence], sentence: IndexArray, place: IndexArray
     ) -> Iterator[tuple[IndexArray, Tensor]]:
         """Compute log probabilities of the vocabulary at masked words, in batches.
-
         An ask is a sentence and the place of a word in it, [m] each. Place -1 is [CLS] before the first word, place n
         [SEP] behind the last of n words; nothing is masked there (NDD-09). With several masks it is their mean.
         BadInput if a sentence has no such place. Yields rows of the asks [b], the longest first; and log probabilities
@@ -280,7 +278,6 @@ def load(
     source: str | Path, *, masks: Masks = "one", batch: int = 64, precision: str = "float32", device: str = "cpu"
 ) -> MaskedLM:
     """Load any `AutoModelForMaskedLM` of transformers, named as for `load_transformer`.
-
     That is a folder, such as `undertone train masked-lm` writes, or `bert-base-cased@<commit>`. A word has one mask, as
     released; or as many as it has `pieces`, for models with whole-word masking such as
     `hfl/chinese-roberta-wwm-ext@<commit>`. A batch is rows of the encoder at a time; the precision is float32, or
@@ -294,10 +291,8 @@ def load(
         raise BadInput(f"expected a batch of one row or more; found {batch}")
     transformer = models.load_transformer(source, is_masked=True)
     if not transformer.is_headed:
-        raise BadInput(
-            f"{source}: has no head for masked words, so its predictions are random; train one with "
-            "`undertone train masked-lm`, or choose a model that has one"
-        )
+        problem = f"{source}: has no head for masked words, so its predictions are random; train one with"
+        raise BadInput(f"{problem} `undertone train masked-lm`, or choose a model that has one")
     pieces, unknown = models.make_pieces(models.describe_tokenizer(transformer)), transformer.tokenizer.unk_token_id
     if unknown is None or not (pieces.before and pieces.after):
         expected = "a tokenizer with an unknown piece, and special pieces before and behind texts"

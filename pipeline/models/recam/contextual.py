@@ -26,7 +26,6 @@ def embed_tokens(
     encoder: Encoder, sentences: Sequence[Sequence[str]], layer: int = -1, pooling: Pooling = "mean"
 ) -> list[Vectors]:
     """Embed the tokens of each sentence: float32 [tokens, d], d being the width of the model.
-
     Tokens stand in the model's input with a blank between them. A token without a piece has zeros. A sentence longer
     than the model reads is cut between tokens into windows. A distinct sentence is embedded once; states differ by up
     to 1e-6 with the batch. Layer 0 has the input embeddings, negative numbers count from the last layer. BadInput if

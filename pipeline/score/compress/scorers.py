@@ -116,7 +116,6 @@ def ndd(
     is_fast: bool = False,
 ) -> Scorer:  # fmt: skip
     """Score spans by the NDD of a sentence and its remainder: Σ a b F over remaining words (section 4, appendix C).
-
     The distributions of the sentence are asked for once, those of what remains for each neighbour: n + Σ over the spans
     of their neighbours, less where masks hide the same words. With limits neighbours are compared from the span
     outwards, until the sum, of terms not below 0, shows that the span will not be selected. Blocks of sentences bound

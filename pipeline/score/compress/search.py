@@ -86,10 +86,8 @@ def compress(
     on_progress: OnProgress = lambda _: None,
 ) -> list[Compression]:  # fmt: skip
     """Drop spans of sentences until nothing is cheap enough, the rounds are over, or the ratio is reached.
-
     With a ratio each sentence keeps ratio · n words, rounded (halves to even), at least one. The threshold begins at 0
     and is doubled where nothing costs as little, so that the cheapest are dropped first, for any scale of the scorer.
-
     All sentences of a round are scored in one call. With heads of each sentence's words only whole subtrees go. At
     least one word is kept of a sentence that has any. `on_progress` counts sentences that are finished. ValueError for
     a ratio outside (0, 1], or numbers below what they can be.

@@ -40,10 +40,8 @@ def load_reference(ref: str | None, name: str | None = None) -> Reference | None
     if name is None:
         return None
     names = sorted(path.parent.name for path in settings.references().glob(f"*/{choice.model_id}.json"))
-    raise Missing(
-        f"model {choice.model_id[:12]} has no reference {name!r}; found {', '.join(names) or 'none'}; "
-        f"build it: undertone reference build FILE --name {name}"
-    )
+    problem = f"model {choice.model_id[:12]} has no reference {name!r}; found {', '.join(names) or 'none'};"
+    raise Missing(f"{problem} build it: undertone reference build FILE --name {name}")
 
 
 def build_reference(

@@ -277,10 +277,8 @@ def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> mod
     state = encoder.module[0].model.state_dict() if encoder.module else {}
     for name in weights.keys() & state.keys():
         if not weights[name].to(state[name].dtype).equal(state[name].cpu()):
-            raise BadInput(
-                f"{path}: was trained with another encoder than {encoder.name}, whose weight {name} differs; set "
-                "UNDERTONE_ENCODER to the paper's all-mpnet-base-v2"
-            )
+            problem = f"{path}: was trained with another encoder than {encoder.name}, whose weight {name} differs; set"
+            raise BadInput(f"{problem} UNDERTONE_ENCODER to the paper's all-mpnet-base-v2")
     head = {**describe_encoder(encoder), "recipe": asdict(recipe)}
     facts = {"kind": scoring.KIND, "profile": "official", "data_hash": hash_file(path), "completion_models": []}
     evaluations = model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))

@@ -51,7 +51,6 @@ class LoadedModel(NamedTuple):
 
 def load_model(ref: str | None = None, lang: str = "en", day: str | None = None, cache: float = 0.0) -> LoadedModel:
     """Load a masked language model for texts of a language; by default that of UNDERTONE_MASKED_LM.
-
     `ref` is `count`, the counts of the corpus in force for a day, or those of the shipped sample where there are none;
     `sample`; the id or folder of counts; a folder of transformers; or a hub name with a pinned revision. It may name
     several, `en=…,zh=…`. A transformer may end in `|pieces`: then a word is masked piece by piece, as models with

@@ -155,7 +155,6 @@ def score_words(
     ref: str | None, words: Sequence[str], vectors: Path | None = None, unknown: str = UNKNOWN[0]
 ) -> pl.DataFrame:
     """Score the concreteness of words, 0 highly abstract to 1 highly concrete.
-
     The scorer is one that `load_model` takes, or a file of ratings to use unchanged. Columns: word, concreteness,
     is_imperceptible (under the threshold of section 3.2), reason (why the scorer does not know the word: no_vector,
     not_rated or unknown_word; else null), signature. An encoder scores the pieces of an unknown word: `unknown` is

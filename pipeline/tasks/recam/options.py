@@ -241,11 +241,9 @@ def build_file(
     on_progress: OnProgress = lambda _: None, splits: Path | None = None,
 ) -> pl.DataFrame:  # fmt: skip
     """Build items from a file of articles with summaries into a folder, completely or not at all.
-
     It holds `<subtask>_<split>.jsonl` in the official format, targets.parquet (every token of the summaries with its
     reason), dropped.csv and card.json. `splits` is XSum's official file, a JSON object of ids by split; articles that
     it lacks get a random split. Return subtask, split, item_count.
-
     BadInput if the folder is not empty, the file is broken, or too few of its articles have a target.
     """
     check_empty(out)

@@ -70,7 +70,6 @@ def fit(
     texts: Sequence[str], recipe: Recipe, source: str | Path = EMBEDDED, state: Path | None = None, device: str = "cpu"
 ) -> TrainingResult:
     """Train on texts and keep the epoch with the least cross entropy on those held out.
-
     Each text counts once, and one without any piece not at all. The source is the encoder as
     `models.recam.pretrained_reader.load_transformer` names it; for `state` see `loop.run`. On a CPU the same texts,
     recipe and encoder give the same bits. BadInput for fewer than two texts, sequences longer than the encoder reads, a

@@ -80,7 +80,6 @@ def fit(
     glosses: Mapping[str, Sequence[str]] | None = None, device: str = "cpu",
 ) -> TrainingResult:  # fmt: skip
     """Train a reader and keep the epoch with the best accuracy on the validation part, or the mean of the last ones.
-
     On a CPU the same items, recipe and encoder give the same bits. Without epochs the encoder stays as it is. It is
     named as for `models.recam.pretrained_reader.load_transformer`. The other arguments and errors are those of
     `readers.fit`; items have options and label. Sequences longer than the encoder reads are BadInput; hypernyms need

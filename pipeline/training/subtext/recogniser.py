@@ -192,10 +192,8 @@ def fit(
     rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors | Encoder, state: Path | None = None
 ) -> TrainingResult:
     """Train on the `train` split, on a CPU, and keep the epoch with the best macro F1 on `validation` (errata E9).
-
     The validation part calibrates the probabilities by a temperature (Guo et al., 2017). Without one, the training
     part chooses the epoch and nothing is calibrated. The same rows, recipe and vectors give the same bits on a CPU.
-
     Rows have text, context, label, split, as of `examples.subtext.contexts`; vectors are of words and characters, or an
     encoder for pieces; for `state` see `loop.run`. BadInput for fewer than two classes in the training part, a label
     that only the validation part has, vectors of the wrong kind, or a loss that is not finite.
