@@ -14,8 +14,7 @@ from torch import Tensor
 from pipeline.errors import BadInput
 
 Method = Literal["beam", "sample", "greedy"]
-State = tuple[Tensor, ...]
-"""Tensors [n, k, ...], which are reordered with the hypotheses."""
+State = tuple[Tensor, ...]  # tensors [n, k, ...], which are reordered with the hypotheses
 Step = Callable[[Tensor, State], tuple[Tensor, State]]
 """Last tokens [n, k] and state to log probabilities [n, k, vocabulary] and state."""
 

@@ -24,7 +24,7 @@ COMMANDS = {
 }  # fmt: skip
 """New words by old ones. An old name that is a family now, such as `ndd`, holds where no command of it follows."""
 
-OPTIONS: Mapping[str, Mapping[str, str]] = {
+OPTIONS: Mapping[str, Mapping[str, str]] = {  # new options by old ones, for each command by its new name
     "cloze rate": {"--count": "--limit", "--label-studio": "--tool label_studio", "--sheet": "--rater"},
     "collect": {"--thread": "--thread-id"},
     "commenting build": {
@@ -51,7 +51,6 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     "study detection": {"--ask": "--llm"},
     "train subtext": {"--source": "--data-format"},
 }  # fmt: skip
-"""New options by old ones, for each command by its new name."""
 
 
 def rename(words: list[str], families: Mapping[str, Collection[str]]) -> list[str]:

@@ -25,10 +25,9 @@ from pipeline.io.fields import check_field, is_text_list
 from pipeline.io.lines import parse_object, read_lines, read_text
 from pipeline.reasons import choose_first, split_off
 
-COLUMNS = {
+COLUMNS = {  # fields, and the columns that may hold them; the first that exists is taken
     "article_id": ("id", "article_id"), "text": ("document", "article", "text"), "summary": ("summary",),
 }  # fmt: skip
-"""Fields, and the columns that may hold them; the first that exists is taken."""
 SPLITS = ("train", "validation", "test")
 SCHEMA: dict[str, pl.DataType] = dict.fromkeys((*COLUMNS, "split"), pl.String())
 

@@ -20,7 +20,7 @@ LABELS = "labels"
 GPT35 = "gpt-3.5-turbo-0125"  # the footnote of Table 6
 GPT4 = "gpt-4o"
 
-SOURCES: dict[str, Source] = {
+SOURCES: dict[str, Source] = {  # by name, in the order of Table 6
     "toxigen": Source(published.read_toxigen, published.HATE_PROMPT, 2_648, GPT35),
     "latent_hatred": Source(published.read_latent_hatred, None, 12_036, LABELS),
     "dghsd": Source(published.read_dghsd, published.HATE_PROMPT, 3_415, GPT35),
@@ -37,7 +37,6 @@ SOURCES: dict[str, Source] = {
     ),  # "Original" in Table 6, whose text speaks of prompting (IMP-15)
     "pdtb": Source(published.read_pdtb, None, 130, LABELS),
 }
-"""By name, in the order of Table 6."""
 READERS = {name: source.read for name, source in SOURCES.items()} | {"davidson": published.read_davidson}
 """Of these and of Davidson, whose implicitness is measured (section 7.1), and of which no pair is built."""
 

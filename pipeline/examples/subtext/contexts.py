@@ -79,10 +79,9 @@ def read_cold(path: Path) -> pl.DataFrame:
     return _finish(rows.with_columns(label=label, split=map_labels(rows, "split", _SPLITS)))
 
 
-SOURCES: dict[str, Callable[[Path], pl.DataFrame]] = {
+SOURCES: dict[str, Callable[[Path], pl.DataFrame]] = {  # readers by name
     "own": read_own, "published": read_published, "tosarcasm": read_tosarcasm, "cold": read_cold,
 }  # fmt: skip
-"""Readers by name."""
 
 
 def _finish(rows: pl.DataFrame) -> pl.DataFrame:

@@ -19,8 +19,7 @@ Smoothing = Literal["none", "floor", "add_k", "exp"]
 Length = Literal["closest", "shortest", "average"]
 CountNgrams = Callable[[Grams, Batch], tuple[Floats, Floats]]
 
-VALUES = {"floor": 0.1, "add_k": 1.0}
-"""What smoothing adds by default (Chen & Cherry, 2014); sacrebleu's defaults."""
+VALUES = {"floor": 0.1, "add_k": 1.0}  # what smoothing adds by default (Chen & Cherry, 2014); sacrebleu's defaults
 
 
 def bleu(

@@ -25,8 +25,7 @@ Alignment = Literal["greedy", "fewest_chunks"]
 Corpus = Literal["mean", "aggregate"]
 Numbers = npt.NDArray[np.number]
 
-STATES = 128
-"""Partial alignments kept at a time; METEOR 1.5 keeps 40."""
+STATES = 128  # partial alignments kept at a time; METEOR 1.5 keeps 40
 
 
 class PairCounts(NamedTuple):

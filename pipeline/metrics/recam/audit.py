@@ -32,14 +32,13 @@ _PRIOR = 1.0  # items assumed for an option that is in no other item, a fifth of
 _SUFFIXES = ("ing", "ed", "ly", "ness", "ment", "tion", "ity", "ous", "ive", "ful", "al", "er", "est", "ss", "s")
 _STRENGTH = 0.1  # of the linear models, scikit-learn's C: they have more features than options to learn from
 _NUMBERS = ("accuracy", "error", "chance", "gap", "sigmas")
-OPPOSITE = {
+OPPOSITE = {  # the ways to answer without reading, each with the one that takes the smallest of the same score
     "often_right": "seldom_right", "right_when_offered": "wrong_when_offered", "often_offered": "seldom_offered",
     "absent": "present", "in_question": "not_in_question", "in_other_question": "not_in_other_question",
     "part_of_speech": "other_part_of_speech", "longest": "shortest",
     "capital": "small_letter", "central": "odd_one_out",
     "option_only": "option_only_reversed", "question_only": "question_only_reversed",
 }  # fmt: skip
-"""The ways to answer without reading, each with the one that takes the smallest of the same score."""
 
 
 def audit(items: pl.DataFrame) -> pl.DataFrame:

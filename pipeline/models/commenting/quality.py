@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-KINDS = {"grade": "quality", "upvotes": "upvotes"}
-"""The kinds of models, by their target."""
+KINDS = {"grade": "quality", "upvotes": "upvotes"}  # the kinds of models, by their target
 
 ROWS = 1024  # comments scored at a time
 ARTICLE = ("title", "content")
@@ -51,7 +50,7 @@ def _share(pattern: str) -> pl.Expr:
     return _TEXT.str.count_matches(pattern) / (_SIZE + 1)
 
 
-SURFACE = {
+SURFACE = {  # what a comment looks like, by name, as expressions over the column `text`
     "log_characters": _SIZE.log1p(),
     **{f"log_characters_over_{bend}": (_SIZE.log1p() - math.log1p(bend)).clip(0) for bend in _BENDS},
     "log_words": _WORD_COUNT.log1p(), "log_sentences": _TEXT.str.count_matches(r"[.!?。！？…]+").log1p(),
@@ -63,7 +62,6 @@ SURFACE = {
     "capitals": _share(r"\p{Lu}"), "signs": _share(r"[^\p{L}\p{N}\p{P}\s]"), "codes": _share(segment.CODE.pattern),
     "links": _TEXT.str.count_matches(r"https?://|\[URL\]").log1p(),
 }  # fmt: skip
-"""What a comment looks like, by name, as expressions over the column `text`."""
 
 
 class Design(NamedTuple):

@@ -31,8 +31,7 @@ _WORDS = 65_536  # words whose pieces are cached
 _ANCHORS = "。的一"  # what stands before a word in a text; the first that makes no piece with the word is used
 _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")  # Chinese, kana and their marks
 
-Before = Literal["start", "blank", "word"]
-"""What stands before a word: nothing, a blank or another word."""
+Before = Literal["start", "blank", "word"]  # what stands before a word: nothing, a blank or another word
 
 
 class WordPieces:
@@ -81,8 +80,7 @@ class WordPieces:
         return tuple(self.pieces.tokenize([text])[0]) or (self.unknown,)
 
 
-Masks = Literal["one", "pieces"]
-"""The masks of a word: one, or as many as it has pieces."""
+Masks = Literal["one", "pieces"]  # the masks of a word: one, or as many as it has pieces
 
 Floats = npt.NDArray[np.float64]
 Sentence = Sequence[str]

@@ -11,8 +11,7 @@ import torch
 from pipeline.errors import BadInput
 from pipeline.models.encoder import CPU_TOKENS, GPU_TOKENS, Encoder, IndexArray, Vectors, make_batches
 
-Pooling = Literal["mean", "first"]
-"""A token's state: the mean of its pieces' states, or the state of its first piece."""
+Pooling = Literal["mean", "first"]  # a token's state: the mean of its pieces' states, or the state of its first piece
 
 
 class _Window(NamedTuple):

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 Unit = Literal["gru", "lstm"]
-Padded = tuple[Tensor, Tensor]
-"""Vectors [n, t, d], and the length of each row, [n], from 1."""
+Padded = tuple[Tensor, Tensor]  # vectors [n, t, d], and the length of each row, [n], from 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,16 +39,14 @@ def _split_name(name: str) -> Metric:
     return name.removeprefix("w_"), name.startswith("w_")
 
 
-PAPER_CORRELATIONS = {
+PAPER_CORRELATIONS = {  # Table 4 by (metric, is_weighted, coefficient)
     (*_split_name(name), kind): value for name, row in TABLE_4.items() for kind, value in row._asdict().items()
 }
-"""Table 4 by (metric, is_weighted, coefficient)."""
-PAPER_CELLS: Cells = {
+PAPER_CELLS: Cells = {  # Table 7
     (*_split_name(name), fold_name(system)): value
     for name, row in TABLE_7.items()
     for system, value in zip(SYSTEMS, row, strict=True)
 }
-"""Table 7."""
 
 _MEAN: dict[str, Any] = {"marker": "v", "color": plot.WARM, "markersize": 8}
 _MEAN |= {"markeredgecolor": "white", "linestyle": ""}

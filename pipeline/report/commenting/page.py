@@ -13,11 +13,10 @@ from pipeline.report.commenting import figures
 from pipeline.report.figures import Floats
 from pipeline.report.sections import Columns, Part, Section, format_count, format_interval, format_number, index_rows
 
-PAIRS: Sequence[tuple[figures.Metric, figures.Metric]] = (
+PAIRS: Sequence[tuple[figures.Metric, figures.Metric]] = (  # metrics whose disagreements tables 5 and 6 show
     (("meteor", False), ("bleu_1", False)),
     (("meteor", False), ("meteor", True)),
 )
-"""Metrics whose disagreements tables 5 and 6 show."""
 EXAMPLES = 4  # comments of each pair
 LONG = 300  # characters of a comment that the page shows
 

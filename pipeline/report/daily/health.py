@@ -11,10 +11,9 @@ import polars as pl
 from pipeline.report import figures, sections
 from pipeline.report.sections import Columns, Section, format_count, format_number, order_names, tabulate
 
-FAMILIES = (
+FAMILIES = (  # DAGs whose steps the page shows
     "collect", "tokenize", "score", "report", "judge", "impscore", "recam", "commenting", "ndd", "studies", "csd",
 )  # fmt: skip
-"""DAGs whose steps the page shows."""
 STATUSES = {  # the worst last
     "ok": ("✓", "as usual"),
     "backfill": ("↺", "done over 24 hours after the day, by a backfill or by hand"),

@@ -309,14 +309,13 @@ def _build_people(studies: pl.DataFrame) -> Section:
     )
 
 
-_PARTS = {
+_PARTS = {  # of a model
     "triples": Part("Separation of implicit and explicit sentences", _build_separation),
     "audit": Part("Surface baselines", _build_audit),
     "evaluations": Part("Model evaluation", _build_evaluations),
     "spaces": Part("Sentences of one intention in the two spaces", _build_spaces),
 }
-"""Of a model."""
-STUDIES = {
+STUDIES = {  # of the frame `studies` (sections 5.3 and 7)
     "ablation": Part("Ablation of the model design", _build_ablation),
     "sensitivity": Part("Sensitivity to the margins and the weight of the loss", _build_sensitivity),
     "data_sets": Part("Implicitness of data sets", _build_data_sets),
@@ -326,4 +325,3 @@ STUDIES = {
     "calibration": Part("Calibration of one measure by another", _build_calibration),
     "people": Part("People and the model on graded groups", _build_people),
 }
-"""Of the frame `studies` (sections 5.3 and 7)."""

@@ -22,8 +22,7 @@ THRESHOLD = 1.0  # what a span may cost, N_max (section 4.2)
 ROUNDS = 5
 SPANS = ("paper", "released")
 
-Tree = Sequence[int]
-"""Heads of a sentence's words, from 0; -1 at the root."""
+Tree = Sequence[int]  # heads of a sentence's words, from 0; -1 at the root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

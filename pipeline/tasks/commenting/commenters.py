@@ -27,8 +27,7 @@ from pipeline.training.registry import Model
 
 VALIDATION = 0.1  # share of a file's articles
 RETRIEVING = ("ir_t", "ir_tc")
-SYSTEMS = (*RETRIEVING, "seq2seq", "att", "att_tc")
-"""The five of the paper (section 5)."""
+SYSTEMS = (*RETRIEVING, "seq2seq", "att", "att_tc")  # the five of the paper (section 5)
 
 _COLUMNS = {  # of the results of an epoch: metric and split
     "train_loss": ("loss", "train"),

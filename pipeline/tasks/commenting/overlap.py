@@ -22,8 +22,7 @@ from pipeline.tasks.commenting.corpus import COMMENT, THREAD, THREAD_ID
 from pipeline.tasks.record import runs
 from pipeline.text import segment
 
-NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor", "rouge_l", "cider")
-"""The metrics of the paper's table 4."""
+NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor", "rouge_l", "cider")  # the metrics of the paper's table 4
 
 TOKENIZERS = ("jieba", "chars", "none")
 DECIMALS = 6

@@ -23,8 +23,7 @@ from pipeline.tasks.record import runs
 
 STEP = "user_study"
 PER_SET = RECRUITING["people_per_set"]
-COUNT = RECRUITING["sets"] * RECRUITING["items_per_set"]
-"""Items that the paper gives to people, of each kind."""
+COUNT = RECRUITING["sets"] * RECRUITING["items_per_set"]  # items that the paper gives to people, of each kind
 
 
 def read_items(kind: str, path: Path | None = None) -> pl.DataFrame:

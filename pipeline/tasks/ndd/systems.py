@@ -26,12 +26,11 @@ class System(NamedTuple):
     has_trees: bool = False  # drops only whole subtrees (SC)
 
 
-SYSTEMS = {
+SYSTEMS = {  # the unsupervised systems of tables 3, 5 and 12 by name
     f"{scorer}{'_sc' if has_trees else ''}": System(scorer, has_trees)
     for scorer in ("ndd", "fast_ndd", "ppl_deleter", "cosine", "bertscore")
     for has_trees in (False, True)
 }
-"""The unsupervised systems of tables 3, 5 and 12 by name."""
 NDD_SCORERS = ("ndd", "fast_ndd")  # those of a divergence and weights
 STATE_SCORERS = ("cosine", "bertscore")  # these need states, which a model of counts does not have
 DEFAULT_SYSTEM, DEFAULT_SYNTAX_SYSTEM = "ndd", "ndd_sc"

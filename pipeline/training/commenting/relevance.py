@@ -50,8 +50,7 @@ class Recipe(Shape):
     seed: int = 42
 
 
-PROFILES = {"ir_t": Recipe(), "ir_tc": Recipe(reads="both")}
-"""The two retrieval models of the paper (AAC-21)."""
+PROFILES = {"ir_t": Recipe(), "ir_tc": Recipe(reads="both")}  # the two retrieval models of the paper (AAC-21)
 
 make_recipe = partial(recipes.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
 

@@ -29,11 +29,10 @@ from pipeline.training.recipes import read_recipe
 log = logging.getLogger(__name__)
 
 _ROWS = 512  # candidates encoded at a time
-RESULT_SCHEMA = {
+RESULT_SCHEMA = {  # columns of `comment`
     **dict.fromkeys(("row", "rank"), pl.Int64), **dict.fromkeys(("comment_id", "text"), pl.String),
     "relevance": pl.Float64, "article_id": pl.String, "cosine": pl.Float64,
 }  # fmt: skip
-"""Columns of `comment`."""
 
 
 class Commenter(NamedTuple):

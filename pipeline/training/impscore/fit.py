@@ -151,7 +151,7 @@ class Recipe:
         return Design(self.implicitness, self.pragmatics, self.space)
 
 
-PROFILES = {
+PROFILES = {  # the numbers of the paper, of the released code (errata E3), and ours, which also trains on graded groups
     "paper": Recipe(),
     "official": Recipe(weight_decay=1e-3),
     "undertone": Recipe(
@@ -167,7 +167,6 @@ PROFILES = {
         is_balanced=True,
     ),
 }
-"""The numbers of the paper, of the released code (errata E3), and ours, which also trains on graded groups."""
 
 READOUT_PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Penalties of the squared weights of a readout; without validation texts the penalty is 10."""

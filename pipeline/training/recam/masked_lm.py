@@ -53,11 +53,10 @@ class Recipe:
     seed: int = 42
 
 
-PROFILES = {
+PROFILES = {  # for the embedded encoder on a CPU; for a pretrained model of masked words on a GPU
     "embedded": Recipe(),
     "large": Recipe(longest=256, learning_rate=1e-4, precision="bfloat16", is_embedding_tuned=True, batch=64),
 }
-"""For the embedded encoder on a CPU; for a pretrained model of masked words on a GPU."""
 
 
 make_recipe = partial(
