@@ -35,7 +35,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
     "Measures": {
         "score": Family("Score comments and texts with a model.", {
             "implicitness": "measures:score_implicitness", "subtext": "subtext:score", "quality": "quality:score",
-            "abstractness": "recam:score_words", "context-shift": "ndd.distance:score_context_shift",
+            "abstractness": "recam:score_words", "context-shift": "ndd:score_context_shift",
         }),
         "judge": Command("Judge how implicit texts are: by a language model, or by people.", "judge:judge"),
         "reference": Family("Corpora among whose scores a score has its percentile.", {
@@ -71,9 +71,9 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "correlate": "commenting:correlate", "page": "commenting:page",
         }),
         "ndd": Family("Neighbouring Distribution Divergence: distance of sentences, compression, tests.", {
-            "distance": "ndd.distance:ndd", "compress": "ndd.distance:compress",
-            "measure": "ndd.study:compress_data", "test": "ndd.study:measure_distance", "rate": "ndd.study:rate",
-            "ratings": "ndd.study:ratings", "page": "ndd.study:page",
+            "distance": "ndd:ndd", "compress": "ndd:compress",
+            "measure": "ndd:compress_data", "test": "ndd:measure_distance", "rate": "ndd:rate",
+            "ratings": "ndd:ratings", "page": "ndd:page",
         }),
     },
     "Labels and models": {
@@ -90,7 +90,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "impscore": "models:train_impscore", "subtext": "subtext:train",
             "abstractness": "recam:train_scorer", "reader": "recam:train_reader",
             "masked-lm": "recam:train_masked_lm", "commenter": "commenting:train",
-            "quality": "quality:train", "count-lm": "ndd.distance:train_count_lm",
+            "quality": "quality:train", "count-lm": "ndd:train_count_lm",
             "recovery": "subtext:train_recovery",
         }),
         "models": Family("The models of the tables: list, show, promote, roll back, import.", {
@@ -100,7 +100,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         "evaluate": Family("Evaluate models on labelled data.", {
             "impscore": "models:evaluate_impscore", "subtext": "subtext:evaluate",
             "reader": "recam:evaluate_reader", "quality": "quality:evaluate",
-            "compression": "ndd.study:evaluate", "recovery": "subtext:evaluate_recovery",
+            "compression": "ndd:evaluate", "recovery": "subtext:evaluate_recovery",
         }),
         "study": Family("Studies of a model and of data sets, as in ImpScore's sections 5.3 and 7.", {
             "ablation": "studies:ablation", "sensitivity": "studies:sensitivity", "data-sets": "studies:data_sets",
