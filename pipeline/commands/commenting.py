@@ -145,7 +145,9 @@ def measure(preset: Preset = "s/5", day: shared.Day = "", as_json: shared.Json =
     scores = overlap.average_by_system()
     if not scores["is_weighted"].any():
         console.report(f"no article has a grade of each reference: nothing is weighted, and {preset} had no effect")
-    console.show(scores if as_json else overlap.format_table_7(scores), as_json)
+    table_7 = overlap.format_numbers(scores.select(overlap.format_name(), "system", "value"))
+    table_7 = table_7.pivot("system", index="metric", values="value")
+    console.show(scores if as_json else table_7, as_json)
 
 
 def page(day: shared.Day = "") -> None:

@@ -12,7 +12,7 @@ from pipeline.commands.models import changes_of, end_training, train_registered
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, format_quantity
-from pipeline.examples.subtext import contexts as meanings
+from pipeline.examples.subtext import contexts
 from pipeline.llm.outcome import Summary
 from pipeline.metrics.recovery import compare_choices, compare_overlap
 from pipeline.progress import track
@@ -168,11 +168,11 @@ def evaluate_recovery(
         raise BadInput("a fitted model writes meanings and chooses none; give --references, or --llm")
     summary = picks = None
     if references:
-        rows = meanings.read(references)[:limit]
+        rows = contexts.read(references)[:limit]
         if llm or model:
             rows, summary = _recover(rows, llm, model, max_cost, cache_only)
     else:
-        rows = meanings.read_choices(choices or Path())[:limit]
+        rows = contexts.read_choices(choices or Path())[:limit]
         if llm:
             warehouse.create()
             options, summary = build_options(llm, max_cost, cache_only)
@@ -197,7 +197,7 @@ def train_recovery(
 
     Example: `undertone train recovery notes.csv -o model/ --from google/mt5-small@<commit>`
     """
-    rows = recovery.split_references(meanings.read(references))
+    rows = recovery.split_references(contexts.read(references))
     changes = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
     with console.working("training"):
         history = recovery.train(rows, out, start=start, changes=changes)

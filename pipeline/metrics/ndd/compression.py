@@ -15,9 +15,9 @@ from pipeline.errors import BadInput
 from pipeline.label import quality
 from pipeline.label.compression import FIELDS
 from pipeline.metrics.labelling.agreement import estimate_interval
-from pipeline.metrics.overlap import rouge as lcs
 from pipeline.metrics.overlap.bleu import bleu
 from pipeline.metrics.overlap.metric import add_count, mean, signature
+from pipeline.metrics.overlap.rouge import measure_lengths
 from pipeline.metrics.overlap.segments import Batch, read_batches
 from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, draw_counts, p_value, sum_all_samples, sum_samples
 
@@ -194,7 +194,7 @@ def _score_rouge(
     batch = _build_batch(*([*map(_fold_words, word_lists)] for word_lists in (truncated_words, gold_words)))
     kept_lengths, gold_lengths = np.diff(batch.ends), np.diff(batch.ref_ends)
     stats = bleu(2).stats(batch)
-    shared = {"rouge_1": (stats[:, 0], 0), "rouge_2": (stats[:, 1], 1), "rouge_l": (lcs.measure_lengths(batch), 0)}
+    shared = {"rouge_1": (stats[:, 0], 0), "rouge_2": (stats[:, 1], 1), "rouge_l": (measure_lengths(batch), 0)}
     scores = {}
     for name, (common, missing) in shared.items():
         kept_ngrams, gold_ngrams = (np.maximum(lengths - missing, 0) for lengths in (kept_lengths, gold_lengths))

@@ -107,7 +107,7 @@ def rouge_l(reading: Reading = "coco", beta: float = 1.2, length: Length = "mean
         reading: `coco`: P = max_j s_j LCS_j / |c| and R = max_j s_j LCS_j / |r_j|, maybe of two references, as in
             coco-caption's code, which this equals with all s_j = 1; the one to hold against Tables 3, 4 and 7.
             `union`: the numerator of B.4, where each candidate token counts once, as much as the best of the references
-            whose canonical LCS (`lcs.locate_matches`) covers it; P over |c|, R over the `length` of the references, cut
+            whose canonical LCS (`locate_matches`) covers it; P over |c|, R over the `length` of the references, cut
             at 1, as several references may cover more tokens than one of them has.
             `best`: max_j s_j F_j, which with all s_j = 1 and beta 1 equals rouge-score's `score_multi`.
         beta: how much more recall counts than precision, above 0; 1.2 in coco-caption.

@@ -37,7 +37,9 @@ def render(facts: Facts) -> str:
     """Render the card. Shares are within a field, among the rows that have a value there."""
     total = sum_counts(facts.rows)
     frames = {"rows": facts.rows, "funnel": facts.funnel, "agreement": facts.agreement, "tools": facts.tools}
-    frames |= {"deletions": facts.deletions, "columns": _list_columns()}
+    columns = TABLES["annotated_comments"].schema.columns()
+    meanings = {"column": [*columns], "what_it_is": [column.description for column in columns.values()]}
+    frames |= {"deletions": facts.deletions, "columns": pl.DataFrame(meanings)}
     frames["classes"] = _count_classes(facts.classes, total)
     card = render_template(
         "labelling/data_card.md", release=_escape(facts.release), licence=_escape(facts.licence),
@@ -75,11 +77,6 @@ def sum_counts(frame: pl.DataFrame, column: str = "row_count") -> int:
 def count_simulated(tools: pl.DataFrame) -> int:
     """Count the labels of simulated raters."""
     return sum_counts(tools.filter(pl.col("tool") == simulated.TOOL))
-
-
-def _list_columns() -> pl.DataFrame:
-    columns = TABLES["annotated_comments"].schema.columns()
-    return pl.DataFrame({"column": [*columns], "what_it_is": [column.description for column in columns.values()]})
 
 
 def _count_classes(classes: pl.DataFrame, total: int) -> pl.DataFrame:

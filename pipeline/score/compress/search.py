@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.metrics.ndd.distance import Floats, IndexArray, Sentence
 from pipeline.progress import OnProgress
-from pipeline.score.compress import scorers as finding
+from pipeline.score.compress import scorers
 from pipeline.score.compress.scorers import Mask, Scorer
 from pipeline.text import trees
 
@@ -135,7 +135,7 @@ def _start(words: Sentence, tree: Tree | None, search: Search) -> _State:
 def _list_candidates(state: _State, longest: int, way: str) -> IndexArray:
     """List the spans that may be dropped and leave enough words."""
     spans = (
-        finding.list_spans(len(state.places), longest, is_released=way == "released")
+        scorers.list_spans(len(state.places), longest, is_released=way == "released")
         if state.heads is None
         else trees.find_subtrees(state.heads)
     )
@@ -154,8 +154,8 @@ def _choose_spans(state: _State, spans: IndexArray, costs: Floats, search: Searc
     state.limit = _raise_limit(state, search, float(costs.min()))
     is_chosen = costs <= state.limit
     is_released = search.spans == "released"
-    is_chosen[is_chosen] = finding.select_disjoint(spans[is_chosen], costs[is_chosen], is_released=is_released)
-    return finding.select_affordable(spans, costs, is_chosen, state.excess)
+    is_chosen[is_chosen] = scorers.select_disjoint(spans[is_chosen], costs[is_chosen], is_released=is_released)
+    return scorers.select_affordable(spans, costs, is_chosen, state.excess)
 
 
 def _drop_spans(state: _State, spans: IndexArray, costs: Floats, round_number: int) -> None:

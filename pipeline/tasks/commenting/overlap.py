@@ -260,11 +260,6 @@ def average_by_system() -> pl.DataFrame:
     )
 
 
-def format_table_7(rows: pl.DataFrame) -> pl.DataFrame:
-    """Format `average_by_system` for display: a row for each metric, a column for each commenter."""
-    return format_numbers(rows.select(format_name(), "system", "value")).pivot("system", index="metric", values="value")
-
-
 def format_numbers(rows: pl.DataFrame) -> pl.DataFrame:
     """Format the scores for display: three digits after the point, three significant ones of what is small."""
 

@@ -18,8 +18,16 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pipeline.models.commenting import relevance as similar_articles
-from pipeline.models.commenting.relevance import Relevance, Texts, number_words
+from pipeline.models.commenting.relevance import (
+    Index,
+    Nearest,
+    Relevance,
+    Texts,
+    build_index,
+    find_nearest,
+    load_index,
+    number_words,
+)
 from pipeline.models.encoder import IndexArray, check_kind
 from pipeline.training.commenting import relevance
 from pipeline.training.commenting.relevance import Recipe
@@ -41,7 +49,7 @@ class Commenter(NamedTuple):
     recipe: Recipe
     words: list[str]  # of the relevance model
     model: Relevance
-    articles: similar_articles.Index
+    articles: Index
     bank: dict[str, Tensor]  # see `_make_bank`
 
 
@@ -56,7 +64,7 @@ def fit(
     result = relevance.fit(articles, comments, recipe, state, device=device)
     train = articles.filter(pl.col("split") == "train")
     train = train.join(comments, on="article_id", how="semi", maintain_order="left")
-    index = similar_articles.build_index(relevance.list_words(train, recipe))
+    index = build_index(relevance.list_words(train, recipe))
     bank = _make_bank(train, comments, recipe, result.config["words"])
     parts = {"relevance": result.tensors, "index": index.tensors, "bank": bank}
     tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
@@ -73,7 +81,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
         for part in ("relevance.", "index.", "bank.")
     )
     model.load_state_dict(weights)
-    index = similar_articles.load_index(config["index_words"], index_tensors)
+    index = load_index(config["index_words"], index_tensors)
     return Commenter(recipe, config["words"], model.to(device).eval(), index, bank)
 
 
@@ -119,7 +127,7 @@ def comment(
     schema = dict.fromkeys(("title", "content"), pl.List(pl.String))
     articles = pl.DataFrame({"title": titles, "content": contents}, schema=schema)
     texts, all_words = relevance.list_first_words(articles, recipe), relevance.list_words(articles, recipe)
-    neighbours = similar_articles.find_nearest(commenter.articles, all_words, k, batch=batch)
+    neighbours = find_nearest(commenter.articles, all_words, k, batch=batch)
     if missing := int((neighbours.places[:, 0] < 0).sum()):
         log.warning("%d of %d articles share no word with a training article and get no comment", missing, len(titles))
     frames = [pl.DataFrame(schema=RESULT_SCHEMA)]
@@ -179,7 +187,7 @@ def _rank_candidates(candidates: pl.DataFrame, scores: npt.NDArray[np.float32], 
     )
 
 
-def _make_rows(bank: dict[str, Tensor], best_rows: pl.DataFrame, neighbours: similar_articles.Nearest) -> pl.DataFrame:
+def _make_rows(bank: dict[str, Tensor], best_rows: pl.DataFrame, neighbours: Nearest) -> pl.DataFrame:
     index = (best_rows["row"].to_numpy(), best_rows["neighbour"].to_numpy())
     strings = {
         "comment_id": pl.Series(_read_strings(bank, "comment", best_rows["comment"]), dtype=pl.String),
