@@ -7,18 +7,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline.metrics import resample
 from pipeline.metrics.calibration.comparison import LEAST_THREADS
-from pipeline.metrics.resample import (
-    DRAWS,
-    SEED,
-    Floats,
-    Interval,
-    bounds,
-    draw_counts,
-    number_units,
-    sum_samples,
-    sum_units,
-)
+from pipeline.metrics.resample import DRAWS, SEED, Floats, Interval
 
 GROUP = ("source", "lang")
 
@@ -48,10 +39,14 @@ def measure_change(threads: pl.DataFrame) -> Interval:
     """
     is_now = threads["is_now"].to_numpy()[:, None]
     sums = threads.select("comment_count", "total").cast(pl.Float64).to_numpy()
-    stats = sum_units(np.hstack([sums * is_now, sums * ~is_now]), number_units(threads["thread_id"], threads.height))
+    stats = resample.sum_units(
+        np.hstack([sums * is_now, sums * ~is_now]), resample.number_units(threads["thread_id"], threads.height)
+    )
     low = high = np.nan
     if min(is_now.sum(), (~is_now).sum()) >= LEAST_THREADS:
-        low, high = bounds(_subtract_means(sum_samples(stats, draw_counts(len(stats), DRAWS, SEED))))
+        low, high = resample.bounds(
+            _subtract_means(resample.sum_samples(stats, resample.draw_counts(len(stats), DRAWS, SEED)))
+        )
     return Interval(float(_subtract_means(stats.sum(axis=0, keepdims=True))[0]), low, high)
 
 

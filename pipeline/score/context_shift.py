@@ -12,16 +12,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.commenting.correlation import correlate
-from pipeline.metrics.ndd.distance import (
-    MU,
-    Divergence,
-    Floats,
-    MaskedModel,
-    Sentence,
-    Weights,
-    divergences,
-    split_blocks,
-)
+from pipeline.metrics.ndd import distance
+from pipeline.metrics.ndd.distance import MU, Divergence, Floats, MaskedModel, Sentence, Weights
 from pipeline.metrics.resample import DRAWS
 
 WORDS = 64  # of a context that count: its last ones
@@ -40,7 +32,7 @@ def context_shift(
     """
     shifts = np.array([0.0 if len(comment) else np.nan for comment in comments])
     rows = [row for row, pair in enumerate(zip(comments, contexts, strict=True)) if all(map(len, pair))]
-    for block in split_blocks([len(comments[row]) for row in rows], _BLOCK_WORDS):
+    for block in distance.split_blocks([len(comments[row]) for row in rows], _BLOCK_WORDS):
         block_comments, block_contexts = ([texts[row] for row in rows[block]] for texts in (comments, contexts))
         word_shifts = measure_words(model, block_comments, block_contexts, divergence)
         shifts[rows[block]] = [values @ _weigh(len(values), weights) for values in word_shifts]
@@ -64,7 +56,7 @@ def measure_words(
     first_places = np.stack([pair, place], axis=1)
     second_places = np.stack([pair + len(comments), place + np.array([*map(len, last_words)])[pair]], axis=1)
     sentences = [*comments, *([*words, *comment] for words, comment in zip(last_words, comments, strict=True))]
-    values = divergences(model, sentences, first_places, second_places, divergence)
+    values = distance.divergences(model, sentences, first_places, second_places, divergence)
     return np.split(values, np.cumsum(length)[:-1])
 
 

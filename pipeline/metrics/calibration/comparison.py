@@ -15,19 +15,10 @@ import numpy.typing as npt
 import polars as pl
 from scipy import stats
 
+from pipeline.metrics import resample
 from pipeline.metrics.commenting.correlation import correlate
 from pipeline.metrics.impscore.artefacts import BASELINES, WORD, predict_values
-from pipeline.metrics.resample import (
-    DRAWS,
-    SEED,
-    Floats,
-    Ints,
-    bounds,
-    draw_counts,
-    number_units,
-    sum_samples,
-    sum_units,
-)
+from pipeline.metrics.resample import DRAWS, SEED, Floats, Ints
 
 FOLDS = 5
 LEAST_THREADS = 10  # for an interval over them
@@ -110,13 +101,17 @@ def draw_curve(values: Floats, targets: Floats, units: Ints, *, draws: int = DRA
     edges = np.unique(np.quantile(values, np.linspace(0, 1, bin_count + 1)[1:-1]))
     bins = np.unique(np.searchsorted(edges, values, side="right"), return_inverse=True)[1]
     is_member = (bins[:, None] == np.arange(bins.max() + 1)).astype(float)  # [n, bins]
-    sums = sum_units(np.hstack([is_member * targets[:, None], is_member]), units)
-    totals, counts = np.hsplit(sum_samples(sums, draw_counts(len(sums), draws, SEED)), 2)  # [draws, bins] each
+    sums = resample.sum_units(np.hstack([is_member * targets[:, None], is_member]), units)
+    totals, counts = np.hsplit(
+        resample.sum_samples(sums, resample.draw_counts(len(sums), draws, SEED)), 2
+    )  # [draws, bins] each
     means = np.divide(totals, counts, out=np.full_like(totals, np.nan), where=counts > 0)
     rows = []
     for number, member in enumerate(is_member.T.astype(bool)):
         inside, mean_target = values[member], float(targets[member].mean())
-        rows.append((inside.min(), inside.max(), len(inside), inside.mean(), mean_target, *bounds(means[:, number])))
+        rows.append(
+            (inside.min(), inside.max(), len(inside), inside.mean(), mean_target, *resample.bounds(means[:, number]))
+        )
     names = ("from", "to", "n", "mean_value", "mean_target", "low", "high")
     return pl.DataFrame(rows, schema={name: pl.Int64 if name == "n" else pl.Float64 for name in names}, orient="row")
 
@@ -144,7 +139,7 @@ def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Compari
     if rows.height < LEAST_ROWS:
         raise ValueError(f"a calibration needs at least {LEAST_ROWS} texts with both values, found {rows.height}")
     a, b = (rows[name].cast(pl.Float64).to_numpy() for name in "ab")
-    units = number_units(rows["thread"], rows.height)
+    units = resample.number_units(rows["thread"], rows.height)
     mapped, constant = cross_map(a, b, units), predict_constant(b, units)
     surface = predict_from_surface(rows, b, units)
     own_row = _build_row(name_a, a, b, units, mapped)

@@ -18,16 +18,8 @@ import polars as pl
 
 from pipeline.label.rating_files import MOST_VALUES, Level
 from pipeline.label.schema import FIELDS
-from pipeline.metrics.labelling.measures import (
-    DEFINED_COHEN,
-    MEASURES,
-    MISSING,
-    Codes,
-    Measure,
-    build_interval_alpha,
-    combine_ratios,
-    count_patterns,
-)
+from pipeline.metrics.labelling import measures
+from pipeline.metrics.labelling.measures import DEFINED_COHEN, MEASURES, MISSING, Codes, Measure
 from pipeline.metrics.resample import DRAWS as RESAMPLES
 from pipeline.metrics.resample import SEED, Interval, bounds, draw_counts, sum_samples
 
@@ -47,7 +39,7 @@ def measure(name: str | Measure, codes: Codes) -> float:
     `codes` are labels as whole numbers from 0, -1 where one is missing: [items, two raters or more]. Others are a
     ValueError.
     """
-    patterns, counts, classes = count_patterns(codes)
+    patterns, counts, classes = measures.count_patterns(codes)
     build = MEASURES[name] if isinstance(name, str) else name
     blocks = [slice(start, start + _BLOCK) for start in range(0, max(len(patterns), 1), _BLOCK)]
     sums = sum(counts[block] @ build(patterns[block], classes).features for block in blocks)
@@ -62,7 +54,7 @@ def estimate_interval(name: str | Measure, codes: Codes, resamples: int = RESAMP
     value = measure(name, codes)
     if np.isnan(value):
         return Interval(value, np.nan, np.nan)
-    patterns, counts, classes = count_patterns(codes)
+    patterns, counts, classes = measures.count_patterns(codes)
     parts = (MEASURES[name] if isinstance(name, str) else name)(patterns, classes)
     samples = parts.value(sum_samples(parts.features, draw_counts(counts, resamples, seed)))
     return Interval(value, *bounds(samples))
@@ -75,7 +67,9 @@ def find_least_tae(raters: int, classes: int) -> float:
     """
     other_count = min(raters, classes - 1)
     # with one class there is no other label to give: agr is 1
-    return float(combine_ratios(np.array(0.0), np.array(other_count / (other_count + 1)))) if other_count else 1.0
+    return (
+        float(measures.combine_ratios(np.array(0.0), np.array(other_count / (other_count + 1)))) if other_count else 1.0
+    )
 
 
 def encode_values(field: str, values: pl.Series) -> pl.Series:
@@ -202,7 +196,7 @@ def _measure_rated_field(group: pl.DataFrame, level: Level, values: Sequence[str
     full = np.sort(codes[label_counts == most], axis=1)[:, -most:]  # who gave a label does not matter to Fleiss
     alpha: str | Measure = f"alpha_{level}"
     if level == "interval":
-        alpha = build_interval_alpha(np.array(values, np.float64))
+        alpha = measures.build_interval_alpha(np.array(values, np.float64))
     estimates = dict.fromkeys(_RATING_MEASURES, _UNDEFINED) | {
         "agreement": _estimate("raw_agreement", codes, codes.shape[1] * len(values), resamples),
         "krippendorff": _estimate(alpha, codes, 4 if level == "interval" else len(values) ** 2, resamples),

@@ -13,15 +13,8 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.ndd.distance import (
-    Divergence,
-    Floats,
-    IndexArray,
-    MaskedModel,
-    Sentence,
-    divergences,
-    split_blocks,
-)
+from pipeline.metrics.ndd import distance
+from pipeline.metrics.ndd.distance import Divergence, Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.resample import DRAWS, SEED, bounds, iterate_counts
 
 Edit = Literal["delete", "mask", "stop_word"]
@@ -56,7 +49,7 @@ def score_words(
     """
     word = _choose_word(edit, stop_word, mask_word)
     word_scores = []
-    for block in split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
+    for block in distance.split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
         texts: list[Sentence] = []
         first_places, second_places = [], []
         for sentence in sentences[block]:
@@ -67,7 +60,7 @@ def score_words(
             texts += [sentence, *list_edits(sentence, edit, word)]
         ends = np.cumsum([*map(len, first_places)])
         places = np.concatenate(first_places), np.concatenate(second_places)
-        block_values = np.split(divergences(model, texts, *places, divergence), ends[:-1])
+        block_values = np.split(distance.divergences(model, texts, *places, divergence), ends[:-1])
         for sentence, values in zip(sentences[block], block_values, strict=True):
             neighbour_count = max(len(sentence) - 1, 0)
             word_values = values.reshape(len(sentence), neighbour_count)
@@ -89,7 +82,7 @@ def score_perplexity(
     """
     word = _choose_word(edit, stop_word, mask_word)
     word_scores = []
-    for block in split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
+    for block in distance.split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
         texts_by_sentence = []
         for sentence in sentences[block]:
             variants = [variant for variant in list_edits(sentence, edit, word) if variant]

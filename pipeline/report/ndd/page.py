@@ -14,17 +14,7 @@ from pipeline.report import sections
 from pipeline.report.figures import draw_dots
 from pipeline.report.ndd import figures
 from pipeline.report.ndd.figures import name_system
-from pipeline.report.sections import (
-    Columns,
-    Part,
-    Section,
-    format_count,
-    format_interval,
-    format_number,
-    format_signed,
-    index_rows,
-    order_names,
-)
+from pipeline.report.sections import Columns, Part, Section
 
 Row = Mapping[str, Any]
 _SPREAD = {5: "5 %", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %"}
@@ -38,11 +28,11 @@ _LABELS: Mapping[str, Mapping[str, str]] = {
 def list_names(frame: pl.DataFrame, column: str) -> dict[str, str]:
     """List what is in a column, in the order of the page, and what it is called."""
     labels = _LABELS.get(column, {})
-    return {key: labels.get(key, key) for key in order_names(frame[column], labels)}
+    return {key: labels.get(key, key) for key in sections.order_names(frame[column], labels)}
 
 
 def format_largest_n(rows: Sequence[Row]) -> str:
-    return format_count(max((row["n"] for row in rows if row.get("n") is not None), default=None))
+    return sections.format_count(max((row["n"] for row in rows if row.get("n") is not None), default=None))
 
 
 class _PaperColumn(NamedTuple):
@@ -58,13 +48,15 @@ def _build_dots(
     digits: int = 3, **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """Build figure and table of numbers by the columns row and mark, a panel a metric; options are of `draw_dots`."""
-    rows_by_key = index_rows(frame, "metric", row, mark)
+    rows_by_key = sections.index_rows(frame, "metric", row, mark)
     panels, rows, marks = (list_names(frame, column) for column in ("metric", row, mark))
     cells = []
     for (key, name), (mark_key, mark_name) in product(rows.items(), marks.items()):
         metric_rows = [rows_by_key.get((kind, key, mark_key), {}) for kind in panels]
         if any(metric_rows):
-            cell_texts = [format_interval(metric_row, scale=scale, digits=digits) for metric_row in metric_rows]
+            cell_texts = [
+                sections.format_interval(metric_row, scale=scale, digits=digits) for metric_row in metric_rows
+            ]
             printed_text = [paper_column.text(key, mark_key)] if paper_column else []
             cells.append([name, mark_name, *cell_texts, *printed_text, format_largest_n(metric_rows)])
     looks = {key: figures.pick_measure_look(key, i) for i, key in enumerate(marks)}
@@ -76,7 +68,7 @@ def _build_dots(
 
 def build_tests(frame: pl.DataFrame) -> Section:
     printed = {("pearson", *key): value for key, value in paper.TABLE_1.items()}
-    paper_column = _PaperColumn("paper, r", lambda *key: format_number(paper.TABLE_1.get(key)), printed)
+    paper_column = _PaperColumn("paper, r", lambda *key: sections.format_number(paper.TABLE_1.get(key)), printed)
     chance = {"pearson": 0, "spearman": 0, "paired_accuracy": 0.5}
     return Section(
         "An edit replaces words with words that share a property (positive) or do not (negative). In the supervised "
@@ -98,11 +90,11 @@ def build_overlap(frame: pl.DataFrame) -> list[Section]:
     columns = ("words shared", *measures.values(), "n")
     for metric, name in list_names(frame, "metric").items():
         part = frame.filter(pl.col("metric") == metric)
-        rows_by_key, rows = index_rows(part, "threshold", "measure"), []
+        rows_by_key, rows = sections.index_rows(part, "threshold", "measure"), []
         for threshold in sorted(set(part["threshold"])):
             measure_rows = [rows_by_key.get((threshold, measure), {}) for measure in measures]
             threshold_text = "none" if threshold < 0 else "all" if threshold >= 1 else f"> {threshold:g}"
-            rows.append([threshold_text, *map(format_interval, measure_rows), format_largest_n(measure_rows)])
+            rows.append([threshold_text, *map(sections.format_interval, measure_rows), format_largest_n(measure_rows)])
         title, figure = f"Correlation by word overlap: {name}", figures.draw_overlap(part, name)
         sections.append(Section(sentence, columns, rows, figure, title=title))
     return sections
@@ -122,14 +114,17 @@ def build_distributions(frame: pl.DataFrame) -> list[Section]:
     columns = ("test", "edits", *_SPREAD.values(), "pairs")
     for measure, name in list_names(frame, "measure").items():
         part = frame.filter(pl.col("measure") == measure)
-        rows_by_key, counts = index_rows(part, "test", "label", "quantile"), index_rows(part, "test", "label")
+        rows_by_key, counts = (
+            sections.index_rows(part, "test", "label", "quantile"),
+            sections.index_rows(part, "test", "label"),
+        )
         pairs = product(list_names(part, "test").items(), list_names(part, "label"))
         groups: dict[str, dict[str, Mapping[int, float]]] = {}
         rows = []
         for test, test_name, label in [(*test, label) for test, label in pairs if (test[0], label) in counts]:
             quantiles = groups.setdefault(test_name, {})[label] = _get_spread(rows_by_key, test, label)
-            count = format_count(counts[test, label]["n"])
-            rows.append([test_name, label, *map(format_number, quantiles.values()), count])
+            count = sections.format_count(counts[test, label]["n"])
+            rows.append([test_name, label, *map(sections.format_number, quantiles.values()), count])
         title, figure = f"Distances of edits: {name}", figures.draw_strips(groups, name)
         sections.append(Section(sentence, columns, rows, figure, text_count=2, title=title))
     return sections
@@ -166,13 +161,13 @@ def build_shift(frame: pl.DataFrame) -> Section:
 
 
 def build_shift_values(frame: pl.DataFrame) -> Section:
-    rows_by_key = index_rows(frame, "source", "quantile")
+    rows_by_key = sections.index_rows(frame, "source", "quantile")
     values = {source: _get_spread(rows_by_key, source) for source in sorted(set(frame["source"]))}
     return Section(
         "The table has quantiles of the context shift of each source. 0 is no change; Hellinger's distance has a "
         "maximum of 1.",
         ("source", *_SPREAD.values()),
-        [[source, *map(format_number, quantiles.values())] for source, quantiles in values.items()],
+        [[source, *map(sections.format_number, quantiles.values())] for source, quantiles in values.items()],
         figures.draw_strips({source: {"": quantiles} for source, quantiles in values.items()}, "context shift"),
     )
 
@@ -233,13 +228,21 @@ def _format_warning(signatures: Sequence[str]) -> str:
 def _format_measure(row: Row, metric: str) -> str:
     """Format a measure of a compressor as the paper prints it: percent, CR as a share, ΔC with its sign."""
     if metric == "ratio_delta":
-        return format_signed(row.get("value"), 2)
-    return format_interval(row, digits=2) if metric == "ratio" else format_interval(row, scale=100, digits=1)
+        return sections.format_signed(row.get("value"), 2)
+    return (
+        sections.format_interval(row, digits=2)
+        if metric == "ratio"
+        else sections.format_interval(row, scale=100, digits=1)
+    )
 
 
 def _format_printed(row: Row, metric: str) -> str:
     value = row.get(metric)
-    return format_signed(value, 2) if metric == "ratio_delta" else format_number(value, 2 if metric == "ratio" else 1)
+    return (
+        sections.format_signed(value, 2)
+        if metric == "ratio_delta"
+        else sections.format_number(value, 2 if metric == "ratio" else 1)
+    )
 
 
 def _build_compressions(frame: pl.DataFrame) -> list[Section]:
@@ -295,8 +298,8 @@ def _describe_best(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[s
     if (best := _find_best(rows_by_key, names, "f1_macro")) is None:
         return ""
     values = _get_values(rows_by_key, names, "f1_macro")
-    percents = {name: format_number(100 * value, 1) for name, value in values.items()}
-    ratio = format_number(_get_values(rows_by_key, [best], "ratio").get(best), 2)
+    percents = {name: sections.format_number(100 * value, 1) for name, value in values.items()}
+    ratio = sections.format_number(_get_values(rows_by_key, [best], "ratio").get(best), 2)
     sentences = f"The best search system is {name_system(best)}, with an F1 of {percents[best]} % at a CR of {ratio}. "
     if blind := [name for name in BASELINES if name != "unedited" and name in values]:
         first = max(blind, key=values.__getitem__)
@@ -315,7 +318,7 @@ def _build_significance(frame: pl.DataFrame) -> Section:
     better = significant.filter(pl.col("difference") > 0).height
     columns: Columns = {"source": "source", "measure": lambda row: METRICS.get(row["metric"], row["metric"])}
     columns |= {"one": lambda row: name_system(row["one"]), "other": lambda row: name_system(row["other"])}
-    columns["difference"] = lambda row: format_interval(row, "difference")
+    columns["difference"] = lambda row: sections.format_interval(row, "difference")
     columns["p"] = lambda row: sections.format_p(row["p"])
     sentence = (
         f"{significant.height} of {frame.height} differences have p < 0.05 in a paired bootstrap over sentences: "
@@ -331,7 +334,9 @@ def _build_positions(frame: pl.DataFrame) -> Section:
         rows_by_key = sections.index_rows(part, "system", "bin")
         for key, name in list_names(part, "system").items():
             shares = (rows_by_key.get((key, place), {}) for place in range(10))
-            rows.append([str(source), name, *(format_interval(share, scale=100, digits=0) for share in shares)])
+            rows.append(
+                [str(source), name, *(sections.format_interval(share, scale=100, digits=0) for share in shares)]
+            )
     sentence = (
         "The table has the percentage of kept words in each tenth of a sentence. In the paper, people keep the "
         "beginnings of Google's sentences; its weight ν favours them (figure 6, appendix C)."
@@ -367,7 +372,7 @@ def _build_pruning(frame: pl.DataFrame) -> Section:
     for key, name in list_names(frame, "system").items():
         for size in sorted(set(frame.filter(pl.col("system") == key)["threshold"])):
             metric_rows = (rows_by_key.get((key, size, metric), {}) for metric in metrics)
-            cells = (format_interval(row, scale=100, digits=0) for row in metric_rows)
+            cells = (sections.format_interval(row, scale=100, digits=0) for row in metric_rows)
             rows.append([name, f"{size:g}", "here", *cells])
             if printed := paper.TABLE_7.get((key, size)):
                 rows.append([name, f"{size:g}", "paper", *map(str, printed)])

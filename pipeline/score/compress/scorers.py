@@ -18,9 +18,6 @@ from pipeline.metrics.ndd.distance import (
     MaskedModel,
     Sentence,
     SentenceModel,
-    collect_distributions,
-    compare,
-    split_blocks,
 )
 
 if TYPE_CHECKING:
@@ -130,7 +127,7 @@ def ndd(
         asks, weight = asks[is_asked], weight[is_asked]
         (span, step), terms = asks[:, :2].T, np.zeros(len(asks))
         distinct, index = np.unique(asks[:, 2:4], axis=0, return_inverse=True)
-        first: Any = collect_distributions(model, texts, distinct) if len(asks) else None
+        first: Any = distance.collect_distributions(model, texts, distinct) if len(asks) else None
         sentence = np.repeat(np.arange(len(spans)), [*map(len, spans)])
         positions = np.concatenate(spans) + sentence[:, None] * max(map(len, sentences))
         costs: Floats = np.zeros(len(sentence))
@@ -138,7 +135,7 @@ def ndd(
         is_open, is_next = np.ones((2, len(sentence)), bool)
         while is_next.any():
             asked = np.flatnonzero(is_next[span] & (step == next_step[span]))
-            values = compare(model, texts, first, index[asked], asks[asked, 4:], divergence)
+            values = distance.compare(model, texts, first, index[asked], asks[asked, 4:], divergence)
             terms[asked], next_step = weight[asked] * values, next_step + is_next
             costs = np.asarray(np.bincount(span, terms, len(sentence)), np.float64)
             is_next = np.bincount(span, step >= next_step[span], len(sentence)) > 0
@@ -151,7 +148,7 @@ def ndd(
         return costs
 
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit] = ()) -> list[Floats]:
-        blocks = split_blocks([*map(len, sentences)], CACHE_SIZE)
+        blocks = distance.split_blocks([*map(len, sentences)], CACHE_SIZE)
         costs = [score_block(sentences[block], spans[block], limits[block]) for block in blocks]
         return np.split(np.concatenate(costs), np.cumsum([*map(len, spans)])[:-1]) if costs else []
 

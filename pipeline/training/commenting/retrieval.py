@@ -18,16 +18,8 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pipeline.models.commenting.relevance import (
-    Index,
-    Nearest,
-    Relevance,
-    Texts,
-    build_index,
-    find_nearest,
-    load_index,
-    number_words,
-)
+from pipeline.models.commenting import relevance as models
+from pipeline.models.commenting.relevance import Index, Nearest, Relevance, Texts
 from pipeline.models.encoder import IndexArray, check_kind
 from pipeline.training.commenting import relevance
 from pipeline.training.commenting.relevance import Recipe
@@ -64,7 +56,7 @@ def fit(
     result = relevance.fit(articles, comments, recipe, state, device=device)
     train = articles.filter(pl.col("split") == "train")
     train = train.join(comments, on="article_id", how="semi", maintain_order="left")
-    index = build_index(relevance.list_words(train, recipe))
+    index = models.build_index(relevance.list_words(train, recipe))
     bank = _make_bank(train, comments, recipe, result.config["words"])
     parts = {"relevance": result.tensors, "index": index.tensors, "bank": bank}
     tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
@@ -81,7 +73,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
         for part in ("relevance.", "index.", "bank.")
     )
     model.load_state_dict(weights)
-    index = load_index(config["index_words"], index_tensors)
+    index = models.load_index(config["index_words"], index_tensors)
     return Commenter(recipe, config["words"], model.to(device).eval(), index, bank)
 
 
@@ -92,7 +84,7 @@ def _make_bank(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, w
     rows = rows.sort("article", maintain_order=True)
     distinct = rows.unique("text", keep="first", maintain_order=True).select("text", "words").with_row_index("number")
     rows = rows.join(distinct.select("text", "number"), on="text", how="left", maintain_order="left")
-    texts = number_words(distinct["words"], words, recipe.comment)
+    texts = models.number_words(distinct["words"], words, recipe.comment)
     starts = np.searchsorted(rows["article"].to_numpy(), np.arange(articles.height + 1))
     arrays = {"rows": texts.rows, "rows_at": texts.starts, "text_of": rows["number"].to_numpy().astype(np.int32)}
     strings = {"text": distinct["text"], "comment": rows["comment_id"], "article": numbered["article_id"]}
@@ -127,7 +119,7 @@ def comment(
     schema = dict.fromkeys(("title", "content"), pl.List(pl.String))
     articles = pl.DataFrame({"title": titles, "content": contents}, schema=schema)
     texts, all_words = relevance.list_first_words(articles, recipe), relevance.list_words(articles, recipe)
-    neighbours = find_nearest(commenter.articles, all_words, k, batch=batch)
+    neighbours = models.find_nearest(commenter.articles, all_words, k, batch=batch)
     if missing := int((neighbours.places[:, 0] < 0).sum()):
         log.warning("%d of %d articles share no word with a training article and get no comment", missing, len(titles))
     frames = [pl.DataFrame(schema=RESULT_SCHEMA)]
@@ -155,7 +147,7 @@ def _score_candidates(commenter: Commenter, texts: pl.Series, candidates: pl.Dat
     """Compute conv(x, c) of each candidate; distinct texts are encoded a block at a time."""
     model, recipe, bank = commenter.model, commenter.recipe, commenter.bank
     device = model.bias.device
-    article_texts = number_words(texts, commenter.words, recipe.title + recipe.content)
+    article_texts = models.number_words(texts, commenter.words, recipe.title + recipe.content)
     queries = model.encode_articles(article_texts.pad(np.arange(len(texts)), device))
     bank_texts = Texts(bank["rows"].numpy(), bank["rows_at"].numpy())
     rows, numbers = candidates["row"].to_numpy(), candidates["text"].to_numpy()

@@ -23,27 +23,10 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.recam.balance.drawing import (
-    WRONG,
-    Pool,
-    Probabilities,
-    build_pool,
-    draw_words,
-    fit_probabilities,
-    read_candidates,
-)
-from pipeline.examples.recam.balance.lexicon import (
-    CODE,
-    REASONS,
-    Ids,
-    Lexicon,
-    Masks,
-    build_lexicon,
-    draw_rates,
-    fit_questions,
-    relate_words,
-    thin_items,
-)
+from pipeline.examples.recam.balance import drawing
+from pipeline.examples.recam.balance import lexicon as lexicons
+from pipeline.examples.recam.balance.drawing import WRONG, Pool, Probabilities
+from pipeline.examples.recam.balance.lexicon import CODE, REASONS, Ids, Lexicon, Masks
 from pipeline.examples.recam.building import SIMILAR, Vectors
 from pipeline.examples.recam.choices import SEED, Choices, place_options
 from pipeline.examples.recam.items import SCHEMA, normalise
@@ -79,33 +62,37 @@ def choose_balanced(
     hashes = pl.Series([hash_number(f"{seed} {item_id}") for item_id in items["item_id"]], dtype=pl.UInt64)
     items = items.with_columns(pl.col("answer").str.to_lowercase(), passage=normalise(), draw=hashes)
     ordered = items.sort("item_id")  # no result depends on the order of the rows
-    items, lexicon = build_lexicon(ordered)
-    relations = relate_words(lexicon, vectors, threshold)
+    items, lexicon = lexicons.build_lexicon(ordered)
+    relations = lexicons.relate_words(lexicon, vectors, threshold)
 
     def weigh(rows: pl.DataFrame) -> _Weights:
-        reader_words, untyped = read_candidates(rows, candidates, lexicon)
-        pool = build_pool(rows, reader_words, lexicon, relations, fit_questions(rows, lexicon, vectors), seed)
+        reader_words, untyped = drawing.read_candidates(rows, candidates, lexicon)
+        pool = drawing.build_pool(
+            rows, reader_words, lexicon, relations, lexicons.fit_questions(rows, lexicon, vectors), seed
+        )
         draws = pool.filter(pool.code == CODE["not_drawn"])
         is_in = np.bincount(draws.item, minlength=rows.height) >= MIN_CHOICES
         draws = draws.filter(is_in[draws.item])
         gold = rows["type"].to_numpy()
-        rates = draw_rates(gold[is_in], lexicon, seed)
-        return _Weights(pool, untyped, draws, is_in, fit_probabilities(draws, is_in, gold, lexicon, rates, seed))
+        rates = lexicons.draw_rates(gold[is_in], lexicon, seed)
+        return _Weights(
+            pool, untyped, draws, is_in, drawing.fit_probabilities(draws, is_in, gold, lexicon, rates, seed)
+        )
 
     is_first = items.select((pl.col("draw") == pl.col("draw").min()).over("passage")).to_series().to_numpy()
     fit_items, same_article = _split(items, np.where(is_first, "", "same_article"))
     # first for all, to find the items that have too few words or need no passage, then for the rest
-    fit_items, thinned = _split(fit_items, thin_items(fit_items, lexicon))
+    fit_items, thinned = _split(fit_items, lexicons.thin_items(fit_items, lexicon))
     weights = weigh(fit_items)
     reasons = np.where(weights.is_in, "", "too_few_choices").astype(object)
     reasons[weights.probabilities.gold > MAX_GOLD] = "told_by_question"
     explained = _explain(weights, fit_items, lexicon, np.full((fit_items.height, WRONG), -1, np.int32))
     fit_items, unfit = _split(fit_items, reasons)
     explained = explained.join(unfit, left_on="item_id", right_on="row_key", how="semi")
-    fit_items, thinned_again = _split(fit_items, thin_items(fit_items, lexicon))
+    fit_items, thinned_again = _split(fit_items, lexicons.thin_items(fit_items, lexicon))
     weights = weigh(fit_items)
     draw = fit_items["draw"].to_numpy()
-    types, is_full = draw_words(weights.draws, weights.probabilities.drawn, draw, lexicon, relations, seed)
+    types, is_full = drawing.draw_words(weights.draws, weights.probabilities.drawn, draw, lexicon, relations, seed)
     explained = pl.concat([explained, _explain(weights, fit_items, lexicon, np.where(is_full[:, None], types, -1))])
     fit_items, too_few = _split(fit_items, np.where(is_full, "", "too_few_choices"))
     words = lexicon.words.gather(lexicon.word[types[is_full].ravel()]).to_list()

@@ -7,20 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.examples.recam.balance.lexicon import (
-    CODE,
-    Fit,
-    Floats,
-    Hashes,
-    Ids,
-    Keys,
-    Lexicon,
-    Masks,
-    Singles,
-    bar_words,
-    draw_rates,
-    draw_uniform,
-)
+from pipeline.examples.recam.balance import lexicon as lexicons
+from pipeline.examples.recam.balance.lexicon import CODE, Fit, Floats, Hashes, Ids, Keys, Lexicon, Masks, Singles
 from pipeline.examples.recam.items import OPTIONS
 
 EXTRA = 120  # words besides the readers', by how often they are gold: readers name few of the rare ones
@@ -64,7 +52,7 @@ def build_pool(
 ) -> Pool:
     """Return the readers' words, and `EXTRA` others of those that may stand, drawn by their rates."""
     gold, shape, draw = (items[name].to_numpy() for name in ("type", "shape", "draw"))
-    log_rates = np.log(np.maximum(draw_rates(gold, lexicon, seed), 0.1))
+    log_rates = np.log(np.maximum(lexicons.draw_rates(gold, lexicon, seed), 0.1))
     named_rows = reader_words.sort("item", "type").to_numpy().astype(np.int32).reshape(-1, 4)
     starts = np.searchsorted(named_rows[:, 0], np.arange(items.height + 1))
     way_count = sum(1 + fit.is_of_words for fit in fits)
@@ -72,10 +60,10 @@ def build_pool(
     blocks: list[tuple[Ids, npt.NDArray[np.uint8], Singles, Singles]] = [
         (np.zeros((0, 4), np.int32), np.zeros(0, np.uint8), no_fits, no_fits)
     ]
-    for rows, codes in bar_words(items, lexicon, relations):
+    for rows, codes in lexicons.bar_words(items, lexicon, relations):
         block = named_rows[starts[rows.start] : starts[rows.stop]]
         item, word_type, rank, _ = (block - [rows.start, 0, 0, 0]).T
-        uniform = draw_uniform(draw[rows, None], lexicon.draw[lexicon.word], seed + 1)
+        uniform = lexicons.draw_uniform(draw[rows, None], lexicon.draw[lexicon.word], seed + 1)
         keys = log_rates - np.log(-np.log(uniform))  # the greatest are a sample without replacement (Gumbel)
         keys[(shape[rows, None] != lexicon.shape) | (codes[:, lexicon.word] != CODE["not_drawn"])] = -np.inf
         keys[item, word_type] = -np.inf
@@ -171,7 +159,7 @@ def fit_probabilities(
             # how often a word comes should vary as in a Poisson distribution: add the variance that the draws lack
             variance = np.bincount(draws.type, weights=shares * (1 - shares), minlength=len(rates))
             lack = np.sqrt(np.clip(1 - variance / np.maximum(expected, 1e-9), 0, 1))
-            uniform = draw_uniform(lexicon.draw[lexicon.word], lexicon.shape.astype(np.uint64), seed + 4)
+            uniform = lexicons.draw_uniform(lexicon.draw[lexicon.word], lexicon.shape.astype(np.uint64), seed + 4)
             target = np.maximum(target + lack * (poisson.ppf(uniform, target) - target), 0.0)
         type_weights *= np.clip(target / np.maximum(expected, 1e-9), 0.1, 10)
         shares = predict()
@@ -205,7 +193,7 @@ def draw_words(
     Pareto sampling (Rosén, 1997) takes the smallest odds of a uniform number against those of the probability, so that
     words come with about their probabilities. Of two words that are too near, the later is left out.
     """
-    uniform = draw_uniform(item_hashes[draws.item], lexicon.draw[lexicon.word[draws.type]], seed + 3)
+    uniform = lexicons.draw_uniform(item_hashes[draws.item], lexicon.draw[lexicon.word[draws.type]], seed + 3)
     odds = np.log(uniform / (1 - uniform)) - np.log(probabilities / (1 - probabilities))
     order = np.lexsort((odds, draws.item))
     place = np.arange(len(order)) - np.searchsorted(draws.item, draws.item)  # items are in order
