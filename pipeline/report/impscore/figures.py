@@ -12,9 +12,8 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.metrics.impscore.artefacts import BASELINES
+from pipeline.metrics.impscore.artefacts import BASELINES, CHANCE, OTHERS
 from pipeline.metrics.impscore.studies import LABELS
-from pipeline.metrics.impscore.validation import CHANCE, OTHERS
 from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
 from pipeline.report import figures as plot
 from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, pivot_metrics, read_calibrations

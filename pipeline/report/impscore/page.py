@@ -8,9 +8,8 @@ import polars as pl
 from markupsafe import Markup
 
 from pipeline.io.visible import escape_invisible
-from pipeline.metrics.impscore.artefacts import BASELINES
+from pipeline.metrics.impscore.artefacts import BASELINES, OTHERS, SURFACE
 from pipeline.metrics.impscore.studies import compute_quantiles, tabulate_figure_3
-from pipeline.metrics.impscore.validation import OTHERS, SURFACE
 from pipeline.papers.impscore import SPACES, TABLE_2
 from pipeline.report import sections
 from pipeline.report.figures import Floats
