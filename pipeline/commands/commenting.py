@@ -288,11 +288,10 @@ def train(
     with console.working("training"):
         if data and out:
             examples, model = commenters.read_file(data, columns.parse(mapping)), str(out)
-            history = (
-                commenters.fit_pretrained(examples, out, start, numbers)
-                if start
-                else commenters.train_file(system, examples, out, numbers, force=force)
-            )
+            if start:
+                history = commenters.fit_pretrained(examples, out, start, numbers)
+            else:
+                history = commenters.train_file(system, examples, out, numbers, force=force)
         else:
             model, history = train_registered(commenters.train, day, system, changes=numbers, promote=promote)
             history = history.sort("epoch")

@@ -27,12 +27,8 @@ from pipeline.tasks.record import runs
 from pipeline.tasks.record.retry import retry
 from pipeline.text.language import detect_language
 
-Masked = Annotated[
-    str | None,
-    Option(
-        "--model", "-m", help="Masked language model: a folder, NAME@COMMIT, or count; UNDERTONE_MASKED_LM by default."
-    ),
-]
+_MASKED = "Masked language model: a folder, NAME@COMMIT, or count; UNDERTONE_MASKED_LM by default."
+Masked = Annotated[str | None, Option("--model", "-m", help=_MASKED)]
 Lang = Annotated[str | None, Option(help="en or zh; by default what the script suggests.")]
 Kind = Annotated[str, Option("--divergence", help="hellinger, kl (the paper's for compressions) or kl_reversed.")]
 Weighting = Annotated[str, Option("--weights", help="Of near and far words: balanced, exponential, printed, released.")]

@@ -32,9 +32,7 @@ SOURCES: dict[str, Source] = {  # by name, in the order of Table 6
     "semeval_irony": Source(published.read_semeval_irony, "irony_en", 1_316, GPT4),
     "absa": Source(published.read_absa, "review_en", 933, GPT35),
     "snarks": Source(published.read_snarks, "sarcasm_en", 180, GPT4),
-    "r3": Source(
-        published.read_r3, None, 150, LABELS
-    ),  # "Original" in Table 6, whose text speaks of prompting (IMP-15)
+    "r3": Source(published.read_r3, None, 150, LABELS),  # "Original" there, but the text speaks of prompting (IMP-15)
     "pdtb": Source(published.read_pdtb, None, 130, LABELS),
 }
 READERS = {name: source.read for name, source in SOURCES.items()} | {"davidson": published.read_davidson}

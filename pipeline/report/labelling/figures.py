@@ -154,10 +154,8 @@ def draw_ratios(ratios: pl.DataFrame) -> str:
                     plot.write_text(axis, offset + width / 2, y, text, color=ink, bbox=box)
                 offset += width
         axis.set(xlim=(0, 100), xlabel="% of the comments that have a label")
-        keys = [
-            Patch(facecolor=colour, hatch=hatch, edgecolor=plot.FAINT if hatch else "none", linewidth=0)
-            for colour, hatch in _TAGS
-        ]
+        edges = (plot.FAINT if hatch else "none" for _, hatch in _TAGS)
+        keys = [Patch(facecolor=c, hatch=h, edgecolor=e, linewidth=0) for (c, h), e in zip(_TAGS, edges, strict=True)]
         plot.draw_legend(figure, keys, ["yes (sentiment: positive)", "unsure (neutral)", "no (negative)"])
         if other_fields:
             class_texts = [

@@ -48,10 +48,9 @@ def pick_system_look(name: str) -> tuple[str, str]:
 def draw_compressions(frame: pl.DataFrame, printed: Mapping[str, Mapping[str, float | None]]) -> str:
     """Draw F1 against CR of one source, a point a system, what the paper prints of this data set hollow."""
     rows_by_key = index_rows(frame.drop_nulls("value"), "by", "metric")
+    keys_with_rows = {*rows_by_key}
     names = [
-        name
-        for name in order_names(frame["by"], SYSTEMS)
-        if (name, "f1_macro") in rows_by_key and (name, "ratio") in rows_by_key
+        name for name in order_names(frame["by"], SYSTEMS) if keys_with_rows >= {(name, "f1_macro"), (name, "ratio")}
     ]
     if not names:
         return ""
@@ -74,10 +73,9 @@ def draw_compressions(frame: pl.DataFrame, printed: Mapping[str, Mapping[str, fl
             if name in printed:
                 point = np.array([printed[name][metric] for metric in ("ratio", "f1_macro")], float)
                 axis.plot(*point, marker=marker, markersize=6, color=colour, markerfacecolor="none")
+        values = {key: row["value"] for key, row in rows_by_key.items()}
         gold = [
-            rows_by_key[name, "ratio"]["value"] - rows_by_key[name, "ratio_delta"]["value"]
-            for name in names
-            if (name, "ratio_delta") in rows_by_key
+            values[name, "ratio"] - values[name, "ratio_delta"] for name in names if (name, "ratio_delta") in values
         ]
         grey: dict[str, Any] = {"color": plot.GREY}
         if gold:

@@ -30,11 +30,9 @@ RETRIEVING = ("ir_t", "ir_tc")
 SYSTEMS = (*RETRIEVING, "seq2seq", "att", "att_tc")  # the five of the paper (section 5)
 
 _COLUMNS = {  # of the results of an epoch: metric and split
-    "train_loss": ("loss", "train"),
-    "loss": ("loss", "train"),
-    "validation_loss": ("loss", "validation"),
-    "mrr": ("mrr", "validation"),
-}
+    "train_loss": ("loss", "train"), "loss": ("loss", "train"),
+    "validation_loss": ("loss", "validation"), "mrr": ("mrr", "validation"),
+}  # fmt: skip
 
 
 class Data(NamedTuple):
@@ -81,11 +79,9 @@ def read_file(path: Path, mapping: Mapping[str, str] | None = None) -> Data:
         raise BadInput(f"{path}: expected articles with comments, found {counts}")
     comments = comments.join(articles, on="article_id", how="semi")
     is_held = draw_uniform(articles["article_id"]) < VALIDATION
-    articles = articles.with_columns(
-        split=pl.when(is_held).then(pl.lit("validation")).otherwise(pl.lit("train")),
-        title=corpus.tokenize_column(articles, "title_text"),
-        content=corpus.tokenize_column(articles, "content_text"),
-    )
+    words = {name: corpus.tokenize_column(articles, f"{name}_text") for name in ("title", "content")}
+    split = pl.when(is_held).then(pl.lit("validation")).otherwise(pl.lit("train"))
+    articles = articles.with_columns(split=split, **words)
     return Data(articles, comments.with_columns(words=corpus.tokenize_column(comments, "text")))
 
 

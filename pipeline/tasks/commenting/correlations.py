@@ -157,10 +157,8 @@ def measure_sensitivity(names: Sequence[str] = overlap.NAMES) -> pl.DataFrame:
         rows = rows.join(graded, on="item_id", how="semi", maintain_order="left")
         if not rows.height:
             break
-        plain, weighted = (
-            overlap.score(metrics, rows, is_weighted).with_columns(item_id=GENERATED_ID)
-            for is_weighted in (False, True)
-        )
+        scores = [overlap.score(metrics, rows, flag).with_columns(item_id=GENERATED_ID) for flag in (False, True)]
+        plain, weighted = scores
         means, plain_means = (part.group_by("metric").agg(pl.col("value").mean()) for part in (weighted, plain))
         ratio = pl.when(pl.col("plain") > 0).then(pl.col("value") / pl.col("plain"))
         all_means = means.join(plain_means.rename({"value": "plain"}), on="metric")
@@ -193,10 +191,8 @@ def correlate_table(path: Path, grade: str = "grade", group: str | None = None) 
     numbering = pl.int_range(rows.height, eager=True)
     groups = rows[group].cast(pl.String).fill_null("") if group else numbering.cast(pl.String)
     items = pl.DataFrame({"item_id": numbering, "group": groups, "grade": grade_values})
-    parts = [
-        items.with_columns(
-            metric=pl.lit(column.removeprefix("w_")), is_weighted=pl.lit(column.startswith("w_")), value=values
-        )
-        for column, values in metrics.items()
-    ]
+    parts = []
+    for column, values in metrics.items():
+        metric, is_weighted = pl.lit(column.removeprefix("w_")), pl.lit(column.startswith("w_"))
+        parts.append(items.with_columns(metric=metric, is_weighted=is_weighted, value=values))
     return correlate(pl.concat(parts))

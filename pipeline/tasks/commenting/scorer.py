@@ -114,15 +114,12 @@ def make_held_out(rows: pl.DataFrame) -> list[promotion.HeldOut]:
     count = promotion.rank_against(test["target"])
     guesses = grading.predict_baselines(train_rows, test) if train_rows.height else {}
     articles = test.select(pl.coalesce("article_id", pl.format("\0{}", pl.int_range(pl.len())))).to_series()
-    return [
-        promotion.HeldOut(
-            metric="spearman",
-            answer=lambda model: count(quality.score_comments(model.build(_load_scorer), test)),
-            baselines={name: count(values) for name, values in guesses.items()},
-            measure=promotion.compute_correlation,
-            units=articles,
-        )
-    ]
+
+    def answer(model: Model) -> Floats:
+        return count(quality.score_comments(model.build(_load_scorer), test))
+
+    baselines, measure = {name: count(values) for name, values in guesses.items()}, promotion.compute_correlation
+    return [promotion.HeldOut(metric="spearman", answer=answer, baselines=baselines, measure=measure, units=articles)]
 
 
 def _load_scorer(tensors: dict[str, Any], config: dict[str, Any]) -> "Scorer":

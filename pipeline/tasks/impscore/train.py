@@ -92,13 +92,10 @@ def make_held_out(pairs: pl.DataFrame) -> list[promotion.HeldOut]:
     i1, i2, i3 = map(pl.col, ("i1", "i2", "i3"))
     implicitness = ((i1 > i2).cast(pl.Float64) + (i1 > i3).cast(pl.Float64)) / 2
     pragmatics = (pl.col("near") < pl.col("far")).cast(pl.Float64)
-    metrics: Sequence[tuple[str, pl.Expr, dict[str, Floats]]] = (
-        ("implicitness_accuracy", implicitness, baselines),
-        ("pragmatics_accuracy", pragmatics, {}),
-    )
+    held_out = partial(promotion.HeldOut, texts=rows["implicit"])
     return [
-        promotion.HeldOut(metric=metric, answer=partial(answer, value=value), baselines=others, texts=rows["implicit"])
-        for metric, value, others in metrics
+        held_out(metric="implicitness_accuracy", answer=partial(answer, value=implicitness), baselines=baselines),
+        held_out(metric="pragmatics_accuracy", answer=partial(answer, value=pragmatics)),
     ]
 
 

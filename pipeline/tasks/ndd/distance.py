@@ -52,11 +52,8 @@ def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.Dat
     texts = pl.concat([graded["one"], graded["other"]]).unique(maintain_order=True)
     treebank = Path(syntax) if syntax else None
     tagger = tagging.load_tagger(settings.resources() / "stanza", treebank, settings.scratch("tagging"))
-    sentences = [
-        edits.convert_tokens(f"{number}.{part}", tokens)
-        for number, text in enumerate(texts)
-        for part, tokens in enumerate(tagger.analyse(text))
-    ]
+    parts = ((f"{n}.{i}", tokens) for n, text in enumerate(texts) for i, tokens in enumerate(tagger.analyse(text)))
+    sentences = [edits.convert_tokens(*part) for part in parts]
     edited_ids = [sentence.sentence_id for sentence in sentences[:limit]]
     tests = []
     for test in edits.TESTS:

@@ -17,6 +17,7 @@ from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.recam import building
 from pipeline.examples.recam import items as cloze
 from pipeline.metrics.recam import audit, reading
+from pipeline.metrics.resample import Floats
 from pipeline.models import word_vectors
 from pipeline.models.devices import choose_device
 from pipeline.models.pinned import strip_path
@@ -164,14 +165,13 @@ def make_held_out(items: pl.DataFrame) -> list[promotion.HeldOut]:
     if not rows.height:
         return []
     shares = audit.answer_blindly(rows)
-    return [
-        promotion.HeldOut(
-            metric="accuracy",
-            answer=lambda model: promotion.count_shares(is_right(model, rows)),
-            baselines={name: promotion.count_shares(shares[name]) for name in BLIND},
-            units=rows.select(cloze.normalise()).to_series(),
-        )
-    ]
+    baselines = {name: promotion.count_shares(shares[name]) for name in BLIND}
+
+    def answer(model: registry.Model) -> Floats:
+        return promotion.count_shares(is_right(model, rows))
+
+    units = rows.select(cloze.normalise()).to_series()
+    return [promotion.HeldOut(metric="accuracy", answer=answer, baselines=baselines, units=units)]
 
 
 def evaluate_crossed(day: str, trained_on: str, tested_on: str, model_id: str, run_id: str = "cli") -> int:

@@ -181,11 +181,9 @@ def _rank_candidates(candidates: pl.DataFrame, scores: npt.NDArray[np.float32], 
 
 def _make_rows(bank: dict[str, Tensor], best_rows: pl.DataFrame, neighbours: Nearest) -> pl.DataFrame:
     index = (best_rows["row"].to_numpy(), best_rows["neighbour"].to_numpy())
-    strings = {
-        "comment_id": pl.Series(_read_strings(bank, "comment", best_rows["comment"]), dtype=pl.String),
-        "text": pl.Series(_read_strings(bank, "text", best_rows["text"]), dtype=pl.String),
-        "article_id": pl.Series(_read_strings(bank, "article", neighbours.places[index].tolist()), dtype=pl.String),
-    }
+    places = {"comment": best_rows["comment"], "text": best_rows["text"], "article": neighbours.places[index].tolist()}
+    texts = {name: pl.Series(_read_strings(bank, name, part), dtype=pl.String) for name, part in places.items()}
+    strings = {"comment_id": texts["comment"], "text": texts["text"], "article_id": texts["article"]}
     cosine = neighbours.cosines[index].astype(np.float64)
     rows = best_rows.select("row", "rank", "relevance").with_columns(cosine=pl.Series(cosine), **strings)
     return rows.select(pl.col(name).cast(kind) for name, kind in RESULT_SCHEMA.items())

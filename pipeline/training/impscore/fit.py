@@ -154,19 +154,9 @@ class Recipe:
 PROFILES = {  # the numbers of the paper, of the released code (errata E3), and ours, which also trains on graded groups
     "paper": Recipe(),
     "official": Recipe(weight_decay=1e-3),
-    "undertone": Recipe(
-        pooling="layers",
-        hidden=128,
-        dropout=0.5,
-        learning_rate=1e-3,
-        epochs=60,
-        alpha=0.3,
-        group_sharpness=8.0,
-        batch=128,
-        group_batch=40,
-        is_balanced=True,
-    ),
-}
+    "undertone": Recipe(pooling="layers", hidden=128, dropout=0.5, learning_rate=1e-3, epochs=60, alpha=0.3,
+                        group_sharpness=8.0, batch=128, group_batch=40, is_balanced=True),
+}  # fmt: skip
 
 READOUT_PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Penalties of the squared weights of a readout; without validation texts the penalty is 10."""
