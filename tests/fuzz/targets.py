@@ -31,7 +31,7 @@ from pipeline.commands.terminal import files
 from pipeline.errors import BadInput
 from pipeline.examples import sources
 from pipeline.examples.impscore import groups
-from pipeline.examples.ndd import compression, similar
+from pipeline.examples.ndd import compression, pairs
 from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam import summaries
 from pipeline.examples.subtext import contexts
@@ -667,7 +667,7 @@ TARGETS: Mapping[str, Target] = {
     "choices": Target(4_000, partial(_jsonl, contexts.read_choices, _CHOICES)),
     "references": Target(5_000, partial(_jsonl, contexts.read, _NOTES)),
     "groups": Target(4_000, partial(_jsonl, groups.read, sample.GROUPS["en"])),
-    "similar": Target(4_000, partial(_jsonl, _all(similar.read), sample.SIMILAR)),
+    "similar": Target(4_000, partial(_jsonl, _all(pairs.read_graded), sample.SIMILAR)),
     "compressions": Target(4_000, partial(_jsonl, _all(compression.read), sample.COMPRESSIONS)),
     "google": Target(5_000, partial(_jsonl, _all(compression.read_google), _GOOGLE)),
     "own sentences": Target(3_000, partial(_jsonl, _all(sources.read_own), _OWN)),

@@ -12,8 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.impscore.clusters import add_clusters
-from pipeline.examples.splits import NAMES, SEED, add_split
+from pipeline.examples.splits import NAMES, SEED, add_clusters, add_split
 from pipeline.io.fields import check_field
 from pipeline.io.hashes import hash_text
 from pipeline.io.rows import read_chunks

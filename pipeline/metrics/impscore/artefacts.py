@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics import resample
-from pipeline.metrics.impscore.ranking import average_correlations, kendall_tau
+from pipeline.metrics.impscore.studies import average_correlations, kendall_tau
 from pipeline.metrics.ndd.predicates import auc
 from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, draw_counts, iterate_counts, number_units
 

@@ -47,7 +47,7 @@ def correlate_by_overlap(
 ) -> pl.DataFrame:
     """Run `correlate_measures` on pairs that overlap by more than a threshold (figure 3), by none, and wholly.
 
-    Pairs have `overlap` as well (`examples.ndd.similar.add_overlap`); thresholds are shares of the shorter sentence.
+    Pairs have `overlap` as well (`examples.ndd.pairs.add_overlap`); thresholds are shares of the shorter sentence.
 
     Returns subset ("=0", ">0", ">0.1", …, "=1") and the columns of `correlate_measures`; null for too few pairs.
     """

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import Missing
-from pipeline.examples.recam.choices import assign_folds
+from pipeline.examples.recam.building import assign_folds
 from pipeline.examples.recam.items import PLACEHOLDER, normalise, select_right_option
 from pipeline.metrics.resample import Floats, Ints
 from pipeline.text import tagging

@@ -11,7 +11,7 @@ from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.metrics.impscore.ranking import kendall_tau
+from pipeline.metrics.impscore.studies import kendall_tau
 from pipeline.papers.commenting import SYSTEMS, TABLE_4, TABLE_7
 from pipeline.report import figures as plot
 from pipeline.report.sections import format_number, format_signed, index_rows, order_names

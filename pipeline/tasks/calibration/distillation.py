@@ -15,7 +15,7 @@ from pipeline.examples.sources.files import parse_numbers, read_table
 from pipeline.examples.splits import draw_uniform
 from pipeline.metrics.commenting.correlation import correlate
 from pipeline.metrics.impscore import artefacts
-from pipeline.metrics.impscore.ranking import kendall_tau
+from pipeline.metrics.impscore.studies import kendall_tau
 from pipeline.metrics.resample import Floats
 from pipeline.score.signature import choose_head
 from pipeline.tasks.calibration import sides

@@ -10,7 +10,7 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.io.rows import read_chunks
 from pipeline.metrics.commenting import correlation
-from pipeline.metrics.overlap import weights
+from pipeline.metrics.overlap import scoring
 from pipeline.tables import empty
 from pipeline.tasks.commenting import grades, overlap
 from pipeline.tasks.commenting.corpus import COMMENT, COMMENT_ID, GENERATED_ID, THREAD, THREAD_ID
@@ -151,7 +151,7 @@ def measure_sensitivity(names: Sequence[str] = overlap.NAMES) -> pl.DataFrame:
     """Correlate by each preset of weights (AAC-18, E11); `ratio` is of the mean weighted and plain scores."""
     graded = read_judged().select("item_id", "group", "grade").unique()
     results = []
-    for preset in weights.PRESETS:
+    for preset in scoring.PRESETS:
         rows, metrics = overlap.read_material(preset, names)
         rows = rows.filter(pl.col("weights").is_not_null()).with_columns(item_id=GENERATED_ID)
         rows = rows.join(graded, on="item_id", how="semi", maintain_order="left")

@@ -12,7 +12,7 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.io.lines import parse_value
 from pipeline.metrics import overlap
-from pipeline.metrics.overlap import scoring, weights
+from pipeline.metrics.overlap import scoring
 from pipeline.metrics.overlap.metric import Metric
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
@@ -26,7 +26,7 @@ NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor", "rouge_l", "cider")  
 
 TOKENIZERS = ("jieba", "chars", "none")
 DECIMALS = 6
-PRESET = weights.DEFAULT
+PRESET = scoring.DEFAULT_PRESET
 
 Cut = Callable[[str], list[str]]
 
@@ -53,9 +53,9 @@ class Files(NamedTuple):
         if self.weights is None:
             return None
         if self.preset:
-            check_name("weights", self.preset, weights.PRESETS)
+            check_name("weights", self.preset, scoring.PRESETS)
         rows = _read_lists(self.weights, "weights", lambda values: {*map(type, values)} <= {int, float})
-        return (weights.normalise(row, self.preset).tolist() for row in rows) if self.preset else rows
+        return (scoring.normalise_grades(row, self.preset).tolist() for row in rows) if self.preset else rows
 
     def read_groups(self) -> list[str] | None:
         return [line for _, line in _read_lines(self.groups)] if self.groups else None
@@ -170,7 +170,7 @@ def read_references(preset: str = PRESET) -> pl.DataFrame:
 
     Returns source, thread_id, comment_ids, tokens (a list of lists), weights (null where a grade is missing).
     """
-    check_name("weights", preset, weights.PRESETS)
+    check_name("weights", preset, scoring.PRESETS)
     rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(*COMMENT, "place")
     comments = corpus.read_tokenized_comments(rows.select(COMMENT)).select(*COMMENT, "tokens")
     grades = grading.scan_grades().group_by(COMMENT).agg(pl.col("grade").mean()).collect()
@@ -178,7 +178,7 @@ def read_references(preset: str = PRESET) -> pl.DataFrame:
     ordered = references.sort(*THREAD, "place")
     graded = ordered.drop_nulls("grade")
     key = graded.select(THREAD_ID).to_series()
-    weighted = graded.with_columns(weight=pl.Series(weights.normalise(graded["grade"].to_numpy(), preset, key)))
+    weighted = graded.with_columns(weight=pl.Series(scoring.normalise_grades(graded["grade"].to_numpy(), preset, key)))
     rows_with_weights = ordered.join(weighted.select(*COMMENT, "weight"), on=COMMENT, how="left", maintain_order="left")
     threads = rows_with_weights.group_by(THREAD, maintain_order=True)
     by_article = threads.agg("tokens", comment_ids="comment_id", weights="weight")

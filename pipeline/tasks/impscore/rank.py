@@ -10,7 +10,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.impscore import groups as graded
 from pipeline.io.visible import BLANK
 from pipeline.metrics.impscore.artefacts import audit_groups
-from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations, kendall_w
+from pipeline.metrics.impscore.studies import agreement_matrix, average_correlations, kendall_w
 from pipeline.progress import OnProgress
 from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.impscore import scoring

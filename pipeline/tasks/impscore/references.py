@@ -14,7 +14,7 @@ from pipeline.collect.importers import read
 from pipeline.errors import BadInput, Missing
 from pipeline.io.atomic import write_text
 from pipeline.io.lines import read_json_lines
-from pipeline.metrics.impscore.ranking import average_correlations
+from pipeline.metrics.impscore.studies import average_correlations
 from pipeline.progress import OnProgress
 from pipeline.score import reference as scales
 from pipeline.score.reference import Reference, Scale

@@ -12,7 +12,7 @@ from pipeline.errors import Missing, check_name
 from pipeline.examples.impscore import groups as graded
 from pipeline.label import grading, simulated, user_study
 from pipeline.label.user_study import CHOICE, KINDS, MEANING
-from pipeline.metrics.impscore.ranking import average_correlations, count_concordant
+from pipeline.metrics.impscore.studies import average_correlations, count_concordant
 from pipeline.metrics.resample import wilson
 from pipeline.papers.impscore import RECRUITING, TABLE_5, TABLE_11
 from pipeline.progress import OnProgress

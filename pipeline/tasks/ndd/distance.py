@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline import left_out, sample, settings
 from pipeline.errors import BadInput
-from pipeline.examples.ndd import edits, similar
+from pipeline.examples.ndd import pairs as examples
 from pipeline.metrics.ndd import distance, pruning, similarity
 from pipeline.metrics.ndd import predicates as detection
 from pipeline.metrics.ndd.distance import Floats, Sentence
@@ -44,8 +44,8 @@ def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.Dat
     sentences with words of all of them. Returns test, pair_id, sentence_id, one, other (words), is_positive,
     similarity, overlap.
     """
-    dataset = similar.read(Path(data) if data else sample.SIMILAR)
-    graded = similar.add_overlap(dataset.rows).filter(pl.col("lang") == "en")
+    dataset = examples.read_graded(Path(data) if data else sample.SIMILAR)
+    graded = examples.add_overlap(dataset.rows).filter(pl.col("lang") == "en")
     if unusable_count := dataset.rows.height - graded.height + dataset.dropped.height:
         step = f"read {Path(data).name if data else 'the pairs of the sample'}"
         left_out.record_rows(step, {"without_words_or_not_english": unusable_count})
@@ -53,11 +53,11 @@ def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.Dat
     treebank = Path(syntax) if syntax else None
     tagger = tagging.load_tagger(settings.resources() / "stanza", treebank, settings.scratch("tagging"))
     parts = ((f"{n}.{i}", tokens) for n, text in enumerate(texts) for i, tokens in enumerate(tagger.analyse(text)))
-    sentences = [edits.convert_tokens(*part) for part in parts]
+    sentences = [examples.convert_tokens(*part) for part in parts]
     edited_ids = [sentence.sentence_id for sentence in sentences[:limit]]
     tests = []
-    for test in edits.TESTS:
-        pairs = edits.generate(sentences, test)
+    for test in examples.TESTS:
+        pairs = examples.generate(sentences, test)
         left_out.record_rows(f"test {test}", dict(pairs.dropped["reason"].value_counts().iter_rows()))
         tests.append(pairs.rows.filter(pl.col("sentence_id").is_in(edited_ids)).drop("places"))
     graded = graded.drop("one", "other", "lang").rename({"one_words": "one", "other_words": "other"})
@@ -79,7 +79,7 @@ def measure_similarity(
     for (test,), part in by_test.items():
         setting = {"test": test, "model": model}
         if test == "supervised":
-            similar_pairs = part.filter(pl.col("overlap") >= similar.OVERLAP)
+            similar_pairs = part.filter(pl.col("overlap") >= examples.OVERLAP)
             correlations = similarity.correlate_measures(similar_pairs, directions)
             rows += _build_correlation_rows(correlations, day, str(test), setting)
             curve = similarity.correlate_by_overlap(part, directions)
@@ -184,7 +184,7 @@ def measure_predicates(
 def check_params(params: Mapping[str, Any]) -> None:
     """Raise BadInput or Missing if graded pairs or the treebank cannot be read."""
     if params["pairs"]:
-        similar.read(Path(params["pairs"]))
+        examples.read_graded(Path(params["pairs"]))
     load_treebank(params["treebank"], params["limit"])
 
 

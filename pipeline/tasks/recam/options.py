@@ -13,7 +13,7 @@ import polars as pl
 
 from pipeline import __version__, left_out, slices, warehouse
 from pipeline.errors import BadInput, check_name
-from pipeline.examples.recam import balance, building, choices, items, summaries
+from pipeline.examples.recam import balance, building, items, summaries
 from pipeline.io.atomic import check_empty, create_folder
 from pipeline.metrics.recam import reading
 from pipeline.models.devices import choose_device
@@ -36,7 +36,7 @@ class Choosing(NamedTuple):
 
     rule: str = "paper"  # the commonest proposals; balanced: options alone do not give the answer away
     vectors: str | None = None  # for the readers, in GloVe's format; None: the encoder's
-    seed: int = choices.SEED
+    seed: int = building.SEED
     is_small: bool = False  # readers for a few thousand items and a CPU
     numbers: Mapping[str, Any] = {}  # further changes to the readers' recipes
 
@@ -97,13 +97,13 @@ def list_jobs(subtasks: Sequence[str] = building.SUBTASKS) -> list[Job]:
     """List the readers to train, twelve for a subtask; none for a subtask with fewer articles than folds."""
     snapshots = _read_snapshots()
     articles = {subtask: list_open_items(subtask, snapshots)["article"].n_unique() for subtask in subtasks}
-    fit_subtasks = [subtask for subtask, count in articles.items() if count >= choices.FOLDS]
+    fit_subtasks = [subtask for subtask, count in articles.items() if count >= building.FOLDS]
     return [job for subtask in fit_subtasks for job in make_jobs(subtask, snapshots)]
 
 
 def make_jobs(subtask: str, snapshots: dict[str, int | None]) -> list[Job]:
     """Make the jobs of a subtask."""
-    parts = product(READERS, range(choices.FOLDS))
+    parts = product(READERS, range(building.FOLDS))
     return [Job(subtask=subtask, reader=reader, fold=fold, snapshots=snapshots) for reader, fold in parts]
 
 
@@ -134,7 +134,7 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing) -> pl.
     small = training.SMALL if choosing.is_small else {}
     drawn = {"drawn": 128} if choosing.is_small and job["reader"] == "gloss" else {}
     recipe = training.make_recipe(job["reader"], over="vocabulary", **{**small, **drawn, **choosing.numbers})
-    is_in_fold = choices.assign_folds(open_items, seed=choosing.seed) == job["fold"]
+    is_in_fold = building.assign_folds(open_items, seed=choosing.seed) == job["fold"]
     train_items, fold_items = open_items.filter(~is_in_fold).drop("split"), open_items.filter(is_in_fold)
     answers = open_items["answer"].unique().sort().to_list()
     vectors = readers.load_vectors(readers.list_texts(open_items), targets.parse_path(choosing.vectors))
@@ -151,8 +151,8 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing) -> pl.
 def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: Choosing, rules: Rules) -> ChosenItems:
     """Choose wrong options for open items from what the readers proposed (section 3.5)."""
     is_paper = choosing.rule == "paper"
-    choose = choices.choose if is_paper else balance.choose_balanced
-    candidates = proposals.filter(pl.col("rank") <= choices.TOP) if is_paper else proposals
+    choose = building.choose if is_paper else balance.choose_balanced
+    candidates = proposals.filter(pl.col("rank") <= building.TOP) if is_paper else proposals
     vectors = targets.load_static_vectors(rules.vectors)
     chosen = choose(open_items, candidates, vectors, threshold=rules.similar, seed=choosing.seed)
     chosen_items = open_items.join(chosen.items.select("item_id", "options", "label"), on="item_id", how="inner")
@@ -255,9 +255,9 @@ def build_file(
     open_items = {subtask: building.build_items(articles, tokens, subtask) for subtask in subtasks}
     chosen = {}
     for subtask, rows in open_items.items():
-        if (count := rows["article"].n_unique()) < choices.FOLDS:
+        if (count := rows["article"].n_unique()) < building.FOLDS:
             raise BadInput(
-                f"{path}: {count} articles have a target of {subtask}; expected at least {choices.FOLDS}, as wrong "
+                f"{path}: {count} articles have a target of {subtask}; expected at least {building.FOLDS}, as wrong "
                 "options are made in folds"
             )
         proposals = _run(make_jobs(subtask, {}), partial(propose_words, rows, choosing=choosing), on_progress)

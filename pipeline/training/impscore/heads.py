@@ -14,8 +14,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.impscore.groups import OPTIONS, build_questions
 from pipeline.examples.impscore.pairs import add_negatives, balance_lengths
 from pipeline.metrics.impscore import artefacts
-from pipeline.metrics.impscore.ranking import average_correlations
-from pipeline.metrics.impscore.studies import tabulate_figure_3
+from pipeline.metrics.impscore.studies import average_correlations, tabulate_figure_3
 from pipeline.models.encoder import Encoder, describe_encoder
 from pipeline.models.impscore import Meaning, Metric, distance, pragmatic_distance
 from pipeline.models.vectors import load_or_encode

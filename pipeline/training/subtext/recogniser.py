@@ -1,6 +1,6 @@
 """Training of the subtext recogniser on comments in context (CSD, appendix A.2; CSD-02, CSD-28 to CSD-30).
 Comments and contexts are rows of vectors. The profile `undertone` adds the LSTMs' logits to those of a linear
-classifier of n-grams (`models.ngrams`).
+classifier of n-grams (`models.subtext.recogniser`).
 """
 
 import math
@@ -19,12 +19,12 @@ from torch.nn.functional import cross_entropy, embedding, embedding_bag
 from pipeline.errors import BadInput
 from pipeline.metrics.classification import macro_f1
 from pipeline.metrics.resample import Floats
-from pipeline.models import ngrams
 from pipeline.models.encoder import Encoder, IndexArray, check_kind, describe_encoder
+from pipeline.models.subtext import recogniser
 from pipeline.models.subtext.recogniser import Shape, Subtext
 from pipeline.models.word_vectors import WordVectors, find_rows
 from pipeline.text import segment
-from pipeline.training import loop, recipes
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 
 
@@ -75,7 +75,7 @@ class Reader:
     """Turns texts into tensors, in training and in prediction."""
 
     def __init__(
-        self, recipe: Recipe, words: Sequence[str], linear: ngrams.Ngrams | None, encoder: Encoder | None
+        self, recipe: Recipe, words: Sequence[str], linear: recogniser.Ngrams | None, encoder: Encoder | None
     ) -> None:
         self.recipe, self.words, self.linear, self.encoder = recipe, words, linear, encoder
         self.place = {word: row for row, word in enumerate(words, 1)}  # row 0 is padding
@@ -143,7 +143,7 @@ PROFILES = {
 }  # fmt: skip
 """Algorithm 1 over words with the last state of one LSTM; and ours, chosen on the validation parts of ToSarcasm."""
 
-make_recipe = partial(recipes.replace_numbers, PROFILES, from_zero={"vocabulary", "ngrams"}, above_zero={"penalty"})
+make_recipe = partial(loop.replace_numbers, PROFILES, from_zero={"vocabulary", "ngrams"}, above_zero={"penalty"})
 
 
 class Recogniser(nn.Module):
@@ -254,7 +254,7 @@ def _fit_ngrams(reader: Reader, rows: pl.DataFrame, truth: IndexArray) -> Tensor
     recipe = reader.recipe
     contexts = rows["context"] if recipe.has_context else [""] * rows.height
     options: dict[str, Any] = {"least": recipe.ngrams, "is_weighted": recipe.is_weighted, "seed": recipe.seed}
-    reader.linear, held_out_logits = ngrams.fit(
+    reader.linear, held_out_logits = recogniser.fit_ngrams(
         rows["text"].to_list(), list(contexts), truth, reader.split_words, penalty=recipe.penalty, **options
     )
     return torch.from_numpy(held_out_logits).float()
@@ -334,11 +334,11 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
     check_kind(config, "subtext")
     if config["encoder_revision"] != (encoder.revision if encoder else None):
         raise BadInput(f"the recogniser was trained with encoder {config['encoder']}; give the same encoder")
-    recipe = recipes.read_recipe(Recipe, config)
+    recipe = loop.read_recipe(Recipe, config)
     weights = dict(tensors)
     linear = None
     if config["grams"]:
-        linear = ngrams.Ngrams(tuple(config["grams"]), *[weights.pop(f"ngrams.{name}").numpy() for name in _LINEAR])
+        linear = recogniser.Ngrams(tuple(config["grams"]), *[weights.pop(f"ngrams.{name}").numpy() for name in _LINEAR])
     reader = Reader(recipe, config["words"], linear, encoder)
     model = Recogniser(recipe, len(config["classes"]), weights.get("table"), encoder)
     model.load_state_dict(weights)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from pipeline.examples.splits import SPLIT_OF
-from pipeline.metrics.impscore.ranking import kendall_tau
+from pipeline.metrics.impscore.studies import kendall_tau
 from pipeline.models.encoder import Encoder
 from pipeline.models.impscore import ImpScore, Meaning
 from pipeline.training.impscore import fit as impscore

@@ -27,8 +27,7 @@ from pipeline.examples.recam.balance import drawing
 from pipeline.examples.recam.balance import lexicon as lexicons
 from pipeline.examples.recam.balance.drawing import WRONG, Pool, Probabilities
 from pipeline.examples.recam.balance.lexicon import CODE, REASONS, Ids, Lexicon, Masks
-from pipeline.examples.recam.building import SIMILAR, Vectors
-from pipeline.examples.recam.choices import SEED, Choices, place_options
+from pipeline.examples.recam.building import SEED, SIMILAR, Choices, Vectors, place_options
 from pipeline.examples.recam.items import SCHEMA, normalise
 from pipeline.io.hashes import hash_number
 
