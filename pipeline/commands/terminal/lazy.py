@@ -129,9 +129,7 @@ class _Deferred(TyperCommand):
         return load(self.name or "", self.place).make_context(info_name, args, parent, **extra)
 
 
-class _Places(UserDict[str, Any]):
-    """Commands by name, each loaded when it is looked up."""
-
+class _Places(UserDict[str, Any]):  # commands by name, each loaded when it is looked up
     def __getitem__(self, name: str) -> Any:
         return load(name, self.data[name])
 

@@ -277,9 +277,7 @@ def explain(
     return frame.with_columns(share=pl.col("divergence") * pl.col("weight"))
 
 
-class _Neighbours(NamedTuple):
-    """The neighbours of pairs of sentences, one pair after another."""
-
+class _Neighbours(NamedTuple):  # the neighbours of pairs of sentences, one pair after another
     pair: IndexArray  # [m]
     places: IndexArray  # [m, 2]: in the first and in the second sentence
     weight: Floats  # [m]

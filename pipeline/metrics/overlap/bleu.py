@@ -77,9 +77,7 @@ def _check_options(
     return _Options(order, smoothing, smooth_value, length, effective_order)
 
 
-class _Options(NamedTuple):
-    """The options that both metrics have, checked."""
-
+class _Options(NamedTuple):  # the options that both metrics have, checked
     order: int
     smoothing: Smoothing
     smooth_value: float  # 0 where none is needed

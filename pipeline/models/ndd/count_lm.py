@@ -48,16 +48,12 @@ class HeldOut(NamedTuple):
     places: int
 
 
-class _Smoothed(NamedTuple):
-    """P(w | context) = rows[context, w] + lower[context] P'(w)."""
-
+class _Smoothed(NamedTuple):  # P(w | context) = rows[context, w] + lower[context] P'(w)
     rows: "csr_matrix"  # c / (N + T)
     lower: Floats  # T / (N + T), or 1 where nothing was seen
 
 
-class _Text(NamedTuple):
-    """Sentences as concatenated ids, each between two boundaries."""
-
+class _Text(NamedTuple):  # sentences as concatenated ids, each between two boundaries
     ids: Ints
     start: Ints  # [n]: position of a sentence's first boundary
     length: Ints  # [n]

@@ -89,9 +89,7 @@ _LOGITS = 1 << 27  # outputs of the whole model at a time, 4 bytes each
 _LONGEST = 1 << 16  # pieces of a sequence where neither model nor tokenizer states a limit
 
 
-class _Asks(NamedTuple):
-    """The masked spans, as positions among the pieces of all sentences: [m] each."""
-
+class _Asks(NamedTuple):  # the masked spans, as positions among the pieces of all sentences: [m] each
     begin: IndexArray  # of the sentence
     start: IndexArray  # of the masked span
     end: IndexArray

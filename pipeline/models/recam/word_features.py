@@ -190,9 +190,7 @@ def score_vectors(model: Abstractness, vectors: npt.NDArray[np.float32]) -> npt.
 Pooling = Literal["mean", "first"]  # a token's state: the mean of its pieces' states, or the state of its first piece
 
 
-class _Window(NamedTuple):
-    """A sentence as the model reads it, or a part of one that is too long."""
-
+class _Window(NamedTuple):  # a sentence as the model reads it, or a part of one that is too long
     ids: list[int]  # of the pieces, special ones among them
     rows: list[int]  # of each piece the row of its token in the result; -1 of special pieces, and of those left out
 

@@ -64,9 +64,7 @@ class Compression(NamedTuple):
 
 
 @dataclass(slots=True)
-class _State:
-    """A sentence during the search."""
-
+class _State:  # a sentence during the search
     words: Sentence
     places: IndexArray  # of the remaining words
     heads: Tree | None  # of the remaining words

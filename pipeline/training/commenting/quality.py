@@ -119,9 +119,7 @@ def _split_rows(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
     return {name: part for name, part in parts.items() if part.height}
 
 
-class _Data:
-    """A part as the optimiser sees it."""
-
+class _Data:  # a part as the optimiser sees it
     def __init__(self, features: Features, rows: pl.DataFrame, scale: Scale, design: Design, recipe: Recipe) -> None:
         self.grams, self.numbers = scale_features(features, scale, design)
         self.target = rows["target"].to_numpy()

@@ -139,9 +139,7 @@ def rank_comments(
     return _Training(model, recipe, pairs, torch.Generator()).rank()
 
 
-class _Pairs(NamedTuple):
-    """All pairs of an article and a comment, as places of distinct articles and distinct comments."""
-
+class _Pairs(NamedTuple):  # all pairs of an article and a comment, as places of distinct articles and distinct comments
     words: list[str]
     article_ids: pl.Series
     articles: Texts
@@ -174,9 +172,7 @@ def _make_pairs(
     return _Pairs(words, articles["article_id"], article_texts, comment_texts, article, comment, is_held)
 
 
-class _Foreign:
-    """Comments drawn for articles that do not have them."""
-
+class _Foreign:  # comments drawn for articles that do not have them
     def __init__(self, pairs: _Pairs, rows: IndexArray, power: float) -> None:
         self.count = len(pairs.comments.starts) - 1
         counts = np.bincount(pairs.comment[rows], minlength=self.count)
@@ -202,9 +198,7 @@ class _Foreign:
         return comments
 
 
-class _Training:
-    """A model in training, and the comments that evaluate it."""
-
+class _Training:  # a model in training, and the comments that evaluate it
     def __init__(self, model: Relevance, recipe: Recipe, pairs: _Pairs, generator: torch.Generator) -> None:
         self.model, self.recipe, self.pairs, self.generator = model, recipe, pairs, generator
         optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)

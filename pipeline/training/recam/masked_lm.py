@@ -163,9 +163,7 @@ def set_learning_rate(
 
 
 @dataclass
-class _Training:
-    """A model in training, and the sequences that it learns from and is judged by."""
-
+class _Training:  # a model in training, and the sequences that it learns from and is judged by
     module: Any
     recipe: Recipe
     pieces: models.Pieces

@@ -176,9 +176,7 @@ def split_items(items: pl.DataFrame, seed: int) -> pl.DataFrame:
 
 
 @dataclass
-class _Training:
-    """A model in training, and the items that it learns from and is judged by."""
-
+class _Training:  # a model in training, and the items that it learns from and is judged by
     model: Answerer
     recipe: Recipe
     inputs: Inputs

@@ -261,9 +261,7 @@ def _fit_ngrams(reader: Reader, rows: pl.DataFrame, truth: IndexArray) -> Tensor
 
 
 @dataclass
-class _Training:
-    """A model in training, and its training and validation rows."""
-
+class _Training:  # a model in training, and its training and validation rows
     model: Recogniser
     recipe: Recipe
     inputs: dict[str, Inputs]
