@@ -28,7 +28,6 @@ from pipeline.tasks.labelling import judgements
 from pipeline.tasks.record.retry import retry
 
 log = logging.getLogger(__name__)
-
 IDS = "to label"  # the export of ids alone, for `undertone label export --ids`
 EXPORTS = ("csv", "parquet", "xlsx", IDS)
 MOST_ROWS = 100_000  # of a workbook, which is made in memory
@@ -39,7 +38,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
 }  # fmt: skip
 _STATUS = {Refused.exit_code: 403, Missing.exit_code: 404, BadInput.exit_code: 400}
-
 Judge = Callable[[int, str, str], int]  # writes a label of a comment, a score and a rater, and counts them
 Answer = tuple[int, bytes, Mapping[str, str]]
 

@@ -23,7 +23,6 @@ SPLITS = {"paper": (0.8, 0.1, 0.1), "official": (0.9, 0.05, 0.05), "grouped": (0
 SPLIT_OF = {"paper": "paper", "official": "official", "undertone": "grouped"}
 """Split of pairs by profile of a training; it is here so that reading it does not import torch."""
 SEED = 42  # the released code's
-
 _TEXTS = ("implicit", "explicit", "negative")
 
 
@@ -104,7 +103,6 @@ THRESHOLD = 0.6  # Jaccard similarity of character trigrams
 _ROWS = 4  # numbers of a sketch in a band: nine in ten pairs of similarity 0.6 share a band, of 0.7 all but one in 75
 _SEED = 20261120
 _CHUNK = 50_000  # pairs compared at once
-
 Ints = npt.NDArray[np.int64]
 
 

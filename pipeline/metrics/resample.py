@@ -16,7 +16,6 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Numbers = TypeVar("Numbers", Floats, Ints)
 Names = npt.NDArray[np.generic] | pl.Series | Sequence[object] | range
-
 DRAWS, SEED = 1000, 42  # samples of an interval, and of which generator
 MIDDLE = (0.025, 0.975)
 _CELLS = 1 << 20  # counts held at a time

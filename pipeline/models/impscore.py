@@ -21,7 +21,6 @@ from torch import Tensor, nn
 
 FEATURES = 64  # l, from the released code (errata E3)
 GAMMA_IMPLICITNESS, GAMMA_PRAGMATICS, ALPHA = 0.5, 0.7, 1.0  # section 5.1
-
 Metric = Literal["cosine", "euclidean"]
 Space = Literal["p2s", "s2p", "third"]
 

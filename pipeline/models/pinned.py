@@ -16,10 +16,8 @@ from pipeline.io.atomic import write_text
 from pipeline.io.hashes import hash_file
 
 READ = (".safetensors", ".json", ".txt", ".model")  # weights, configurations, vocabularies
-
 LARGE = 1 << 27  # bytes of a file whose hash is cached between processes
 cache: Callable[[], Path] | None = None  # returns the folder of cached hashes, which `pipeline.tasks` names
-
 REMEDY = "expected a model of transformers with its tokenizer; copy its folder again"
 
 

@@ -28,7 +28,6 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from pipeline.io.visible import escape_invisible
 
 Floats = npt.NDArray[np.floating]
-
 INK, ACCENT, PALE, WARM = "#1f2933", "#2a6f97", "#c9d6df", "#c1666b"
 GREY, FAINT = "#616e7c", "#9aa5b1"
 HUES = (ACCENT, "#d1682f", "#3c9d7b", "#b0518f", "#c79a12", INK)

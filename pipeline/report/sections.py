@@ -18,7 +18,6 @@ from pipeline.io.visible import escape_invisible
 
 BEST = "★ "  # stands before the best of a row or column
 LONG = 16  # rows of a table that is open from the start
-
 Column = str | Callable[[dict[str, Any]], Any]  # of a table: the column of a frame, or what formats a row of it
 Columns = dict[str, Column]  # by heading
 

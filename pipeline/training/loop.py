@@ -27,10 +27,8 @@ from pipeline.models.encoder import IndexArray
 from pipeline.progress import iterate, track
 
 log = logging.getLogger(__name__)
-
 _ROWS = 1024  # hashed at a time
 _POOL = 16  # batches that are cut from one shuffled pool, sorted by length
-
 Weights = dict[str, Tensor]
 Row = tuple[int | float, ...]  # the numbers of an epoch
 

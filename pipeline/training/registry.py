@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import torch
 
 T = TypeVar("T")
-
 _REMEDY = "copy the model's folder again, or train the model again"
 _FILES = {"model.safetensors", "config.json"}
 

@@ -20,7 +20,6 @@ from pipeline.models.word_vectors import WordVectors
 from pipeline.progress import iterate
 
 log = logging.getLogger(__name__)
-
 _SPAN = 1 << 18  # tokens whose pairs are in memory at a time
 
 

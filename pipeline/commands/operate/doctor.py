@@ -20,7 +20,6 @@ from pipeline.tables import TABLES
 
 FIELDS = ("thing", "is_found", "detail", "remedy", "needed")  # of what was examined
 Result = tuple[bool, str, str]  # whether the thing is there, a detail, a remedy
-
 _TRAIN = "pip install 'undertone-text[train]'"
 _PACKAGES = {
     "apache-airflow": "optional, for the DAGs: pip install 'undertone-text[airflow]'",

@@ -22,7 +22,6 @@ from pipeline import private, settings
 from pipeline.errors import Missing, Retry
 
 log = logging.getLogger(__name__)
-
 PORT = 8080
 GRACE = 20.0  # seconds for an orderly stop
 HEALTHY = 180  # seconds for the start

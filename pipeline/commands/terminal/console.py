@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # in a file or pipe nothing is cut off
 err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 200)
-
 _IS_TAKEN: list[bool] = []  # whether the JSON of this command contains what was left out
 _BARS: list[Any] = []  # the progress in a terminal, shared by work inside other work
 

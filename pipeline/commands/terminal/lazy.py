@@ -101,7 +101,6 @@ def _warn(changes: Mapping[str, str]) -> None:
 
 
 OUTPUTS: list[private.Output] = []  # files that a person gave as `out`: they follow their umask, all else is private
-
 _MARKUP: Any = "markdown"
 make_app = partial(typer.Typer, rich_markup_mode=_MARKUP, pretty_exceptions_enable=False)
 

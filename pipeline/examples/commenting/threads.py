@@ -24,7 +24,6 @@ REFERENCES: dict[str, pl.DataType] = {
     "place": pl.Int64(),
 }
 DROPPED = dict.fromkeys(("source", "reason", "row_key"), pl.String())
-
 _KEY = ["source", "thread_id"]
 _COMMENT = [*_KEY, "comment_id"]
 

@@ -23,9 +23,7 @@ from pipeline.text.language import detect_language
 CANDIDATES = 32  # drawn for a hard negative
 TOO_ALIKE = 0.95  # cosine from which another pair's sentence may have the same meaning
 _CHUNK = 1024  # pairs whose candidates are compared at once
-
 DROPPED = dict.fromkeys(("source", "reason", "row_key"), pl.String())
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 

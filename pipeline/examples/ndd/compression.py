@@ -32,7 +32,6 @@ EXPRESSIONS = {"[业务名词]": "某业务", "[电话号码]": "电话", "[编�
 LEAST = 20  # tokens of a broadcast sentence (E18)
 HELD_OUT = 150  # of Colloquial-SC for testing, and as many for validation
 LONGEST = 20_000  # characters of a literal; the published ones have up to 164
-
 _PIECE = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+|[^\w\s]|_")
 _MASK = re.compile("|".join(map(re.escape, EXPRESSIONS)))
 

@@ -41,7 +41,6 @@ SCHEMA: dict[str, pl.DataType] = {
 
 _MARKS = frozenset({"PUNCT", "SYM"})
 _SILENT = _MARKS | {""}  # parts of speech of words that no key is made of
-
 Ints = npt.NDArray[np.int64]
 
 

@@ -30,7 +30,6 @@ COLUMNS = {  # fields, and the columns that may hold them; the first that exists
 }  # fmt: skip
 SPLITS = ("train", "validation", "test")
 SCHEMA: dict[str, pl.DataType] = dict.fromkeys((*COLUMNS, "split"), pl.String())
-
 _BATCH = 2_000  # articles in memory as Python objects
 _MARK = re.compile(r"\[(SN|XSUM)\]([A-Z-]+)\[\1\]")
 _SECTIONS = {"FIRST-SENTENCE": "summary", "INTRODUCTION": "summary", "RESTBODY": "text"}

@@ -15,7 +15,6 @@ from pipeline.examples.sources.published import LUDWIG_ALTERNATIVE
 from pipeline.text.language import detect_language
 
 __all__ = ["LUDWIG_ALTERNATIVE", "READERS", "SOURCES", "Read", "Source", "read", "read_own"]
-
 LABELS = "labels"
 GPT35 = "gpt-3.5-turbo-0125"  # the footnote of Table 6
 GPT4 = "gpt-4o"

@@ -20,7 +20,6 @@ from pipeline.reasons import choose_first, split_off
 from pipeline.text.entities import unescape
 
 PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there, and `<file name>:<row>`
-
 _Rows = Iterator[tuple[int, Mapping[str, Any]]]  # the line a row begins on, and its fields
 
 

@@ -24,7 +24,6 @@ FOLDS = 5
 LEAST_THREADS = 10  # for an interval over them
 BIN_SIZE = 20  # texts of a bin at least, if there are two bins or more
 MOST_BINS = 10
-
 Fit = Callable[[npt.NDArray[np.bool_]], Floats]
 
 

@@ -17,9 +17,7 @@ from pipeline.metrics import resample
 from pipeline.metrics.resample import DRAWS, SEED, Floats, Ints, Names, bounds, p_value
 
 Numbers = npt.NDArray[np.number] | pl.Series | Sequence[float]
-
 Coefficient = Callable[[Floats, Floats], Any]
-
 _COEFFICIENTS: tuple[Coefficient, ...] = (stats.spearmanr, stats.pearsonr)
 
 

@@ -16,7 +16,6 @@ from pipeline.metrics.resample import Ints as IndexArray
 
 NEAR = 1.1  # times as long the longer of two comments may be that count as of one length
 SCHEMA = {"metric": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
-
 _MARKS = "?？!！…,，.。;；:：\"“”'‘’()（）\n"
 _BLOCK = 1 << 22  # comparisons held at a time
 

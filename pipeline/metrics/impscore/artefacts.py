@@ -19,7 +19,6 @@ from pipeline.metrics.ndd.predicates import auc
 from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, draw_counts, iterate_counts, number_units
 
 Texts = Sequence[str]
-
 MARKS = "?？!！…,，.。;；:：\"“”'‘’()（）-—~～"
 BASELINES = ("length", "punctuation", "words", "source")
 FOLDS = 5

@@ -19,7 +19,6 @@ from pipeline.examples.splits import SEED
 from pipeline.metrics.resample import Ints, wilson
 
 Floats = npt.NDArray[np.floating]
-
 PERPLEXITY = 30.0  # of t-SNE with enough points
 
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from pipeline.metrics.resample import Floats, Ints
 
 Codes = npt.NDArray[np.signedinteger]
-
 MISSING = -1
 
 

@@ -22,7 +22,6 @@ from pipeline.metrics.overlap.segments import Batch, read_batches
 from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, draw_counts, p_value, sum_all_samples, sum_samples
 
 Masks = Sequence[Sequence[bool]] | pl.Series
-
 ORDERS = (1, 2, 3, 4)  # of BLEU
 UNSPACED = frozenset({"zh", "ja"})  # languages without blanks between words
 

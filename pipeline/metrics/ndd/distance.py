@@ -166,9 +166,7 @@ WEIGHTS = {"balanced": balanced, "exponential": exponential, "printed": printed,
 
 Divergence = Literal["hellinger", "kl", "kl_reversed"]
 Weights = Literal["mean", "sum", "distance"]
-
 OPTIONS = {"divergence": get_args(Divergence), "weights": get_args(Weights)}
-
 CACHE_SIZE = 256  # distributions of first sentences that are kept at a time; of 30,000 words 30 MB
 _BLOCK_WORDS = 1 << 16  # neighbours that are gone through at a time
 CLS, SEP = "[CLS]", "[SEP]"  # what `explain` calls the places around a sentence

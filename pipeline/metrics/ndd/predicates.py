@@ -19,13 +19,11 @@ from pipeline.metrics.resample import DRAWS, SEED, bounds, iterate_counts
 
 Edit = Literal["delete", "mask", "stop_word"]
 Bools = npt.NDArray[np.bool_]
-
 MASK = "[MASK]"
 """Replaces a masked word by default: a word that no sentence has. `models.ndd.masked_lm` has its own `mask_word`."""
 STOP_WORDS = {"en": "a", "es": "el", "zh": "的"}
 """What replaces a word (footnote 10, which has `that` for English out of domain); the Chinese one is our own choice."""
 LONGEST = 50  # words (footnote 9)
-
 _PAIRS = 1 << 16  # neighbours of edits that are gone through at a time
 
 

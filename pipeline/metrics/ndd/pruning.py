@@ -23,11 +23,9 @@ from pipeline.text.trees import Heads, find_subtrees, measure_depths
 Span = tuple[int, int]
 Spans = Sequence[Sequence[Span]]
 Subtree = Literal["one", "several"]
-
 DEPTHS = ("depth_1", "depth_2", "depth_3", "depth_4_or_more")
 SUBTREES = ("subtree_1", "subtree_2", "subtree_3_or_more")
 DRAWS = 2000
-
 _SCHEMA = {"metric": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
 
 

@@ -17,7 +17,6 @@ from pipeline.metrics.resample import DRAWS, wilson
 ENSEMBLE = 0.0025  # parts of the cosine to one of the distance (section 3)
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of figure 3
 QUANTILES = tuple(range(0, 101, 5))  # in percent
-
 Measures = Mapping[str, int]  # columns with the direction of each, -1 or 1
 
 

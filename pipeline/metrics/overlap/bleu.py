@@ -18,7 +18,6 @@ from pipeline.metrics.resample import Floats, Ints
 Smoothing = Literal["none", "floor", "add_k", "exp"]
 Length = Literal["closest", "shortest", "average"]
 CountNgrams = Callable[[Grams, Batch], tuple[Floats, Floats]]
-
 VALUES = {"floor": 0.1, "add_k": 1.0}  # what smoothing adds by default (Chen & Cherry, 2014); sacrebleu's defaults
 
 

@@ -23,7 +23,6 @@ from pipeline.metrics.resample import Floats, Ints
 
 Hashes = npt.NDArray[np.uint64]
 References = Iterable[Sequence[Tokens]] | Callable[[], Iterable[Sequence[Tokens]]]
-
 _FILE_BITS = 7  # so many first bits of a hash number the file that counts it
 _INDEX_BITS = 18  # so many first bits of a hash index the hashes in memory
 _INDEX_SHIFT = np.uint64(64 - _INDEX_BITS)

@@ -24,7 +24,6 @@ Penalty = Literal["inside", "argmax"]
 Alignment = Literal["greedy", "fewest_chunks"]
 Corpus = Literal["mean", "aggregate"]
 Numbers = npt.NDArray[np.number]
-
 STATES = 128  # partial alignments kept at a time; METEOR 1.5 keeps 40
 
 

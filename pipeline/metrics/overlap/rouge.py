@@ -18,7 +18,6 @@ from pipeline.metrics.overlap.segments import Batch, list_owners, list_starts
 from pipeline.metrics.resample import Floats, Ints
 
 Rows = npt.NDArray[Any]  # of bits: uint64, or objects that are Python integers
-
 BITS = 64
 
 

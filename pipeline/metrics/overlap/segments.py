@@ -17,7 +17,6 @@ from pipeline.errors import BadInput
 from pipeline.metrics.resample import Floats, Ints
 
 Tokens = Sequence[str]
-
 SIZE = 512  # segments of a batch
 
 

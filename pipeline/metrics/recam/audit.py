@@ -25,7 +25,6 @@ from pipeline.text import tagging
 FOLDS = 5
 Masks = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.str_]
-
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")  # a placeholder's neighbour may be a comma
 _PRIOR = 1.0  # items assumed for an option that is in no other item, a fifth of them right

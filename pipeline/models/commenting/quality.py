@@ -28,18 +28,14 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 log = logging.getLogger(__name__)
-
 KINDS = {"grade": "quality", "upvotes": "upvotes"}  # the kinds of models, by their target
-
 ROWS = 1024  # comments scored at a time
 ARTICLE = ("title", "content")
 _BENDS = (8, 16, 32, 64, 128, 256, 512, 1024)  # characters at which the weight of length may change
 _WEIGHT = {"surface": 10.0}  # few numbers, of which little can be overfitted, are hardly held back
 _FARTHEST = 4.0  # deviations from the mean that a number counts at most
-
 Floats = npt.NDArray[np.float64]
 Embed = Callable[[Sequence[str]], Vectors]
-
 _TEXT = pl.col("text")
 _SIZE = _TEXT.str.len_chars().cast(pl.Float64)
 _WORDS = _TEXT.str.to_lowercase().str.extract_all(r"\p{Han}|[\p{L}\p{N}'’]+").list

@@ -26,9 +26,7 @@ from pipeline.errors import BadInput
 from pipeline.models.encoder import IndexArray
 
 _PADDING, _UNKNOWN = range(2)  # rows of the table before those of the words
-
 _SIZE = 0.1  # of the first embeddings; of those of size 1 a score is tens, and nothing is learnt for a while
-
 Padded = tuple[Tensor, Tensor]  # rows of words [n, t], and how many of each count, [n], 1 or more
 
 

@@ -32,7 +32,6 @@ Ints = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.int32]
 Masks = npt.NDArray[np.bool_]
 Sentence = Sequence[str]
-
 KIND = "count"
 VOCABULARY = 8192
 LIMIT = 4_000_000  # rows of `both`, of 16 bytes each, from which rare contexts are left out

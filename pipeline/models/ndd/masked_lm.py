@@ -26,11 +26,9 @@ from pipeline.models.recam import pretrained_reader as models
 from pipeline.models.recam.pretrained_reader import Pieces
 
 MASK_WORD = "\ue000mask"  # a word that is the mask; compared by identity, so that no text can contain it
-
 _WORDS = 65_536  # words whose pieces are cached
 _ANCHORS = "。的一"  # what stands before a word in a text; the first that makes no piece with the word is used
 _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")  # Chinese, kana and their marks
-
 Before = Literal["start", "blank", "word"]  # what stands before a word: nothing, a blank or another word
 
 
@@ -81,10 +79,8 @@ class WordPieces:
 
 
 Masks = Literal["one", "pieces"]  # the masks of a word: one, or as many as it has pieces
-
 Floats = npt.NDArray[np.float64]
 Sentence = Sequence[str]
-
 _LOGITS = 1 << 27  # outputs of the whole model at a time, 4 bytes each
 _LONGEST = 1 << 16  # pieces of a sequence where neither model nor tokenizer states a limit
 

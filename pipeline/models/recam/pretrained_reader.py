@@ -28,7 +28,6 @@ from pipeline.models.pinned import REMEDY, locate_files, strip_path
 Style = Literal["filled", "masked"]
 Pool = Literal["option", "first", "mean"]
 Over = Literal["max", "mean"]
-
 _BETWEEN_RUNS = {"_name_or_path", "transformers_version", "dtype", "torch_dtype", "architectures"}
 
 

@@ -28,7 +28,6 @@ from pipeline.models.word_vectors import WordVectors
 from pipeline.text import wordnet
 
 Source = Encoder | WordVectors
-
 _ROWS = 8_192  # words encoded at a time; their pieces are held for so many
 _CAPACITY = 65_536  # words of an encoder that are kept, 4 d bytes each: 100 MB with the embedded one
 _LONGEST = 64  # characters; what is longer is a text without blanks, and should fill no memory

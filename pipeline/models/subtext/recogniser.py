@@ -90,7 +90,6 @@ class Subtext(nn.Module):
 
 Floats = npt.NDArray[np.float64]
 Cut = Callable[[str], list[str]]
-
 FOLDS = 5
 SURFACE = 3  # numbers of a text in addition to its n-grams
 _LONG = 32  # characters; lengths have this unit, so that they are about as large as the n-grams' weights

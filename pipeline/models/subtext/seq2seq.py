@@ -19,7 +19,6 @@ from pipeline.models.devices import choose_device
 from pipeline.models.pinned import REMEDY, hash_model_folder, locate_files, strip_path
 
 Keep = Literal["end", "start"]
-
 SOURCE, TARGET = 256, 192  # tokens read and written at most
 BATCH = 16  # texts at a time
 SPECIAL = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}  # T5's, in its order: 0, 1, 2

@@ -25,7 +25,6 @@ TOP = 15  # categories that are drawn, as in figure 2
 PANELS = (("bleu_1", False), ("meteor", False), ("meteor", True))  # of figure 1
 JITTER = 0.05  # standard deviation, in grades (AAC-28)
 POINTS = 1000  # drawn in a panel
-
 Metric = tuple[str, bool]  # plain name, and whether references are weighted
 Cells = Mapping[tuple[str, bool, str], float | None]  # by metric and folded name of the system
 

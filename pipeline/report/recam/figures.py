@@ -32,7 +32,6 @@ REASONS = {
 CHANCE = 1 / OPTIONS
 BAND = 0.02  # to either side of chance: what an item set may give away
 WAYS = 12  # not to read that are drawn
-
 _BLIND: dict[str, Any] = {**plot.TICK, "color": plot.WARM}
 _PAPER: dict[str, Any] = {"color": plot.INK, "linewidth": 1.1, "linestyle": ":"}
 _ROW = 0.26  # inches

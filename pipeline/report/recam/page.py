@@ -15,7 +15,6 @@ from pipeline.report.recam.figures import BAND, CHANCE, MEASURES, REASONS, SUBTA
 from pipeline.report.sections import Columns, Part, Section, format_count, format_interval, format_number, format_signed
 
 PASSAGE = 400  # characters of a passage that the page shows
-
 _NONE = pl.DataFrame()
 _KINDS = {"upos": "part of speech", "words": "words of the passage"}
 _FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "several options are right"}

@@ -92,7 +92,6 @@ def select_affordable(spans: IndexArray, scores: Floats, is_chosen: Mask, word_b
 
 
 Limit = Callable[[float], float]  # what the cheapest span of a sentence costs, to what a span may cost
-
 Scorer = Callable[..., list[Floats]]
 """Sentences and spans of each, [s, 2], to what it costs to drop each span, [s]; more is worse, about 0 is nothing.
 

@@ -21,7 +21,6 @@ LONGEST, LONGEST_SUBTREE = 5, 9  # words of a span, L_max, without and with tree
 THRESHOLD = 1.0  # what a span may cost, N_max (section 4.2)
 ROUNDS = 5
 SPANS = ("paper", "released")
-
 Tree = Sequence[int]  # heads of a sentence's words, from 0; -1 at the root
 
 

@@ -19,7 +19,6 @@ ORIGIN = "commenting"
 STEP = "threads"
 ROWS_PER_SHARD = 5_000  # articles
 _CHUNK = 1_000  # articles whose words are in memory at once
-
 THREAD = ["source", "thread_id"]
 COMMENT = [*THREAD, "comment_id"]
 THREAD_ID, COMMENT_ID, GENERATED_ID = (

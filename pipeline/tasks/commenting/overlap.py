@@ -23,11 +23,9 @@ from pipeline.tasks.record import runs
 from pipeline.text import segment
 
 NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor", "rouge_l", "cider")  # the metrics of the paper's table 4
-
 TOKENIZERS = ("jieba", "chars", "none")
 DECIMALS = 6
 PRESET = scoring.DEFAULT_PRESET
-
 Cut = Callable[[str], list[str]]
 
 

@@ -78,7 +78,6 @@ def summarize_measures(numbers: pl.DataFrame) -> pl.DataFrame:
 
 
 log = logging.getLogger(__name__)
-
 SAMPLE, GOLD = "sample", "gold"
 RIVALS = ("head", "tail", "random", "ppl_deleter")  # not "unedited": copying is no compression
 BIN_COUNT = 10  # parts of a sentence in figure 6

@@ -26,7 +26,6 @@ from pipeline.tasks.record.replace import replace_rows
 from pipeline.tasks.studies.rows import build_frame, build_rows
 
 log = logging.getLogger(__name__)
-
 STUDY, STEP, SELECT = "compression", "grades", "select"
 GOLD = "gold"  # what people left, as a system
 HUMAN, SIMULATED = "human", "simulated"

@@ -35,7 +35,6 @@ KIND = "abstractness"
 PROFILE = "undertone"
 SPLITS = 10  # on which a scorer of the tables is measured
 HELD_OUT = 0.1  # share of the words from which no scorer of the tables learns
-
 UNKNOWN = ("keep", "empty", "drop")  # what becomes of words that a scorer does not know
 
 

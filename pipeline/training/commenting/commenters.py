@@ -28,7 +28,6 @@ from pipeline.training.commenting.relevance import check_frames
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 
 log = logging.getLogger(__name__)
-
 Descend = Callable[[Tensor], object]
 
 

@@ -28,7 +28,6 @@ from pipeline.training import loop
 from pipeline.training.loop import TrainingResult
 
 log = logging.getLogger(__name__)
-
 PENALTIES = tuple(10 ** (-step / 2) for step in range(1, 11))  # λ, from strong to weak
 _ENOUGH = 20  # comments that a part has at least for the scale of scores to be read off it
 _RANK = {"regression": 0.0, "ranking": 1.0, "both": 0.5}  # ρ

@@ -51,7 +51,6 @@ class Recipe(Shape):
 
 
 PROFILES = {"ir_t": Recipe(), "ir_tc": Recipe(reads="both")}  # the two retrieval models of the paper (AAC-21)
-
 make_recipe = partial(loop.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
 
 

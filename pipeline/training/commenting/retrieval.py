@@ -26,7 +26,6 @@ from pipeline.training.commenting.relevance import Recipe
 from pipeline.training.loop import TrainingResult, read_recipe
 
 log = logging.getLogger(__name__)
-
 _ROWS = 512  # candidates encoded at a time
 RESULT_SCHEMA = {  # columns of `comment`
     **dict.fromkeys(("row", "rank"), pl.Int64), **dict.fromkeys(("comment_id", "text"), pl.String),

@@ -22,9 +22,7 @@ from pipeline.training import loop
 from pipeline.training.loop import check_loss
 
 log = logging.getLogger(__name__)
-
 TRAIN, TEST = 2148, 1877  # words of the paper's split (Table 2); together 4,025 of 4,295 (errata E13)
-
 _ROWS = 32_768  # words whose features are held at a time
 
 

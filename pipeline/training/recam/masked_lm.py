@@ -29,7 +29,6 @@ from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 
 FACTS = "undertone.json"  # beside the weights: how they came about
 _TEXTS = 1024  # texts tokenized in one go
-
 Precision = Literal["float32", "bfloat16"]
 
 

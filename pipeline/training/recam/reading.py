@@ -17,7 +17,6 @@ from pipeline.models.word_vectors import WordVectors
 from pipeline.text import segment
 
 _PADDING, _UNKNOWN, _PLACEHOLDER = range(3)  # rows of the table before those of the words
-
 Ids = npt.NDArray[np.int32]
 Over = Literal["options", "vocabulary"]
 
