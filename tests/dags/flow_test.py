@@ -14,6 +14,7 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.collect import fetch
 from pipeline.collect.sites import netease
+from pipeline.tables import TABLES
 from pipeline.tasks.impscore import pairs, scoring
 from pipeline.tasks.recam import abstractness, targets
 from tests.examples.sources.writing import jsonl

@@ -13,11 +13,11 @@ from xml.parsers import expat
 import polars as pl
 
 from pipeline import left_out
+from pipeline.collect.sites.markup import unescape
 from pipeline.errors import BadInput
 from pipeline.io.lines import read_json_lines, read_records
 from pipeline.io.spreadsheets import restore_texts
 from pipeline.reasons import choose_first, split_off
-from pipeline.text.entities import unescape
 
 PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there, and `<file name>:<row>`
 _Rows = Iterator[tuple[int, Mapping[str, Any]]]  # the line a row begins on, and its fields

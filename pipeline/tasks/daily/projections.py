@@ -21,7 +21,9 @@ def run(day: str, run_id: str = "cli", on_progress: OnProgress = lambda _: None)
     Return the count of rows.
     """
     started = runs.start()
-    texts = day_texts.scan_texts(day, warehouse.get_snapshot_id("comments")).sort("text_hash").collect()
+    snapshot = warehouse.get_snapshot_id("comments")
+    comments = day_texts.scan_comments(day, snapshot, "text_hash", "text", "lang")
+    texts = comments.unique("text_hash", keep="any").sort("text_hash").collect()
     heads = scoring.load_model(None, day).config["heads"]
     head_of = {lang: signature.choose_head(lang, list(heads)) for lang in texts["lang"].unique()}
     revision_of = {lang: heads[head]["encoder_revision"] for lang, head in head_of.items()}

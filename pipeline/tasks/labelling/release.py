@@ -10,7 +10,7 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.io.atomic import replace_file, write_text
 from pipeline.io.spreadsheets import escape_formula
-from pipeline.label import rhetoric, schema, stages
+from pipeline.label import schema, stages
 from pipeline.metrics.labelling import agreement, label_analysis
 from pipeline.report.labelling import data_card
 from pipeline.slices import parse_day
@@ -71,11 +71,8 @@ def write_page(project: str, day: str) -> str:
     tokens = [segment.split_words(text, cuts.get(lang, cuts["und"])) for text, lang in texts.iter_rows()]
     waiting = [(*step, count) for step, count in count_waiting(decisions).items()]
     inputs = page.Inputs(
-        project=project,
-        facts=facts,
-        ratios=label_analysis.class_ratios(values),
-        overlaps=label_analysis.overlaps(values),
-        correlations=label_analysis.correlations(values),
+        project=project, facts=facts, ratios=label_analysis.class_ratios(values),
+        overlaps=label_analysis.overlaps(values), correlations=label_analysis.correlations(values),
         predictability=label_analysis.measure_fields(tokens, values) if values.height else None,
         study=agreement.study(),
         open=pl.DataFrame(waiting, schema=["round", "stage", "field_count"], orient="row"),

@@ -14,7 +14,8 @@ import polars as pl
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.label import assignment, compression, grading, simulated
-from pipeline.label.compression import COUNT, FIELDS, FORM, Grades, Tasks
+from pipeline.label.compression import COUNT, FIELDS, FORM, Tasks
+from pipeline.label.grading import Grades
 from pipeline.metrics.ndd import compression as measures
 from pipeline.papers.ndd import PAPER_HUMAN
 from pipeline.slices import parse_day
