@@ -135,7 +135,7 @@ def studies() -> None:
     described = describe.partial(day=day).expand(source=described_sources)
     sources = ask.partial(day=day).expand(source=detected_sources)
     row_count = publish(trained, described, detected.partial(day=day).expand(source=sources), day)
-    people = ask_people("people", "studies.questionnaires", ["ranking", "choice"], day, "studies", "studies", **GPU)
+    people = ask_people("people", "studies.rows", ["ranking", "choice"], day, "studies", "studies", **GPU)
     is_due >> [validate(day), people] >> page(row_count, day)
 
 

@@ -128,7 +128,7 @@ def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[
     import polars as pl
 
     from pipeline.examples.impscore.groups import find_language
-    from pipeline.metrics.impscore.ranking import average_correlations
+    from pipeline.metrics.impscore.studies import average_correlations
     from pipeline.tasks.impscore import scoring
 
     if not isinstance(groups, Mapping):

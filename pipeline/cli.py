@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from pipeline import left_out, private, settings
-from pipeline.commands.terminal import console, failures, lazy
+from pipeline.commands.terminal import console, lazy
 from pipeline.commands.terminal.lazy import Command, Family
 from pipeline.errors import BadInput
 from pipeline.explanations import is_undecodable
@@ -28,14 +28,15 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         "snapshot": Command("Write the tables as plain Parquet files, with a card that describes them.",
                             "operate.upkeep:snapshot"),
         "report": Command("Write a day's HTML report and print its path.", "data:report"),
-        "browse": Command("Look at the scored comments in a browser, on this machine alone.", "browse.command:browse"),
+        "browse": Command("Look at the scored comments in a browser, on this machine alone.", "browse:browse"),
         "project": Command("Place a day's comments on the map of `undertone browse`.", "measures:project"),
-        "export": Family("The page of `browse` as files.", {"site": "browse.command:export_site"}),
+        "export": Family("The page of `browse` as files.", {"site": "browse:export_site"}),
     },
     "Measures": {
         "score": Family("Score comments and texts with a model.", {
-            "implicitness": "measures:score_implicitness", "subtext": "subtext:score", "quality": "quality:score",
-            "abstractness": "recam.readers:score_words", "context-shift": "ndd.distance:score_context_shift",
+            "implicitness": "measures:score_implicitness", "subtext": "subtext:score",
+            "quality": "commenting:score_quality",
+            "abstractness": "recam:score_words", "context-shift": "ndd:score_context_shift",
         }),
         "judge": Command("Judge how implicit texts are: by a language model, or by people.", "judge:judge"),
         "reference": Family("Corpora among whose scores a score has its percentile.", {
@@ -60,9 +61,9 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "ratings": "groups:ratings",
         }),
         "cloze": Family("Cloze questions on abstract words: build, check, rate.", {
-            "build": "recam.cloze:build_items", "stats": "recam.cloze:stats", "export": "recam.cloze:export",
-            "audit": "recam.cloze:audit", "page": "recam.cloze:page", "rate": "recam.cloze:rate",
-            "ratings": "recam.cloze:import_ratings",
+            "build": "recam:build_items", "stats": "recam:stats", "export": "recam:export",
+            "audit": "recam:audit", "page": "recam:page", "rate": "recam:rate",
+            "ratings": "recam:import_ratings",
         }),
         "commenting": Family("Article commenting: corpus, commenters, grades, weighted metrics.", {
             "build": "commenting:build", "stats": "commenting:stats", "comment": "commenting:comment",
@@ -71,9 +72,9 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "correlate": "commenting:correlate", "page": "commenting:page",
         }),
         "ndd": Family("Neighbouring Distribution Divergence: distance of sentences, compression, tests.", {
-            "distance": "ndd.distance:ndd", "compress": "ndd.distance:compress",
-            "measure": "ndd.study:compress_data", "test": "ndd.study:measure_distance", "rate": "ndd.study:rate",
-            "ratings": "ndd.study:ratings", "page": "ndd.study:page",
+            "distance": "ndd:ndd", "compress": "ndd:compress",
+            "measure": "ndd:compress_data", "test": "ndd:measure_distance", "rate": "ndd:rate",
+            "ratings": "ndd:ratings", "page": "ndd:page",
         }),
     },
     "Labels and models": {
@@ -88,9 +89,9 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         }),
         "train": Family("Train models.", {
             "impscore": "models:train_impscore", "subtext": "subtext:train",
-            "abstractness": "recam.readers:train_scorer", "reader": "recam.readers:train_reader",
-            "masked-lm": "recam.readers:train_masked_lm", "commenter": "commenting:train",
-            "quality": "quality:train", "count-lm": "ndd.distance:train_count_lm",
+            "abstractness": "recam:train_scorer", "reader": "recam:train_reader",
+            "masked-lm": "recam:train_masked_lm", "commenter": "commenting:train",
+            "quality": "commenting:train_quality", "count-lm": "ndd:train_count_lm",
             "recovery": "subtext:train_recovery",
         }),
         "models": Family("The models of the tables: list, show, promote, roll back, import.", {
@@ -99,8 +100,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         }),
         "evaluate": Family("Evaluate models on labelled data.", {
             "impscore": "models:evaluate_impscore", "subtext": "subtext:evaluate",
-            "reader": "recam.readers:evaluate_reader", "quality": "quality:evaluate",
-            "compression": "ndd.study:evaluate", "recovery": "subtext:evaluate_recovery",
+            "reader": "recam:evaluate_reader", "quality": "commenting:evaluate_quality",
+            "compression": "ndd:evaluate", "recovery": "subtext:evaluate_recovery",
         }),
         "study": Family("Studies of a model and of data sets, as in ImpScore's sections 5.3 and 7.", {
             "ablation": "studies:ablation", "sensitivity": "studies:sensitivity", "data-sets": "studies:data_sets",
@@ -138,8 +139,8 @@ def main() -> None:
     console.prepare_streams()
     left_out.clear()
     lazy.OUTPUTS.clear()
-    handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(failures.TERMINATED))
-    hook, sys.unraisablehook = sys.unraisablehook, failures.resend
+    handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(console.TERMINATED))
+    hook, sys.unraisablehook = sys.unraisablehook, console.resend
     try:
         with private.set_umask() as mask:
             code = _run(mask)
@@ -148,7 +149,7 @@ def main() -> None:
     finally:
         signal.signal(signal.SIGTERM, handler)
         sys.unraisablehook = hook
-    failures.silence()
+    console.silence()
     raise SystemExit(code)
 
 
@@ -160,7 +161,7 @@ def _run(mask: int) -> int:
     try:
         app()
     except SystemExit as error:
-        if failures.is_closed(error) or not isinstance(error.code, int) or error.code > 1:
+        if console.is_closed(error) or not isinstance(error.code, int) or error.code > 1:
             raise
         console.print_left_out(as_json="--json" in sys.argv)
         sys.stdout.flush()

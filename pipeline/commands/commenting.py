@@ -1,7 +1,7 @@
-"""Commands about article commenting: corpus, commenters, grades by people, quality-weighted metrics."""
+"""Commands about article commenting: corpus, commenters, the scorer, grades by people, quality-weighted metrics."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import polars as pl
 from typer import Argument, Option, echo
@@ -15,7 +15,7 @@ from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.examples.sources.files import read_table
 from pipeline.metrics.resample import DRAWS, SEED
-from pipeline.tasks.commenting import commenters, corpus, correlations, generated, grades, overlap
+from pipeline.tasks.commenting import commenters, corpus, correlations, generated, grades, overlap, scorer
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.record.retry import retry
 
@@ -105,11 +105,9 @@ def rate(
 
 
 def ratings(
-    kind: Kind,
-    paths: Annotated[list[Path] | None, Argument(help="Filled sheets, or long tables.")] = None,
-    tool: Tool = "files",
-    as_json: shared.Json = False,
-) -> None:
+    kind: Kind, paths: Annotated[list[Path] | None, Argument(help="Filled sheets, or long tables.")] = None,
+    tool: Tool = "files", as_json: shared.Json = False,
+) -> None:  # fmt: skip
     """Import people's grades into `comment_grades` and print their agreement.
 
     Examples: `undertone commenting ratings references anna.xlsx ben.xlsx`; `undertone commenting ratings candidates
@@ -147,7 +145,9 @@ def measure(preset: Preset = "s/5", day: shared.Day = "", as_json: shared.Json =
     scores = overlap.average_by_system()
     if not scores["is_weighted"].any():
         console.report(f"no article has a grade of each reference: nothing is weighted, and {preset} had no effect")
-    console.show(scores if as_json else overlap.format_table_7(scores), as_json)
+    table_7 = overlap.format_numbers(scores.select(overlap.format_name(), "system", "value"))
+    table_7 = table_7.pivot("system", index="metric", values="value")
+    console.show(scores if as_json else table_7, as_json)
 
 
 def page(day: shared.Day = "") -> None:
@@ -206,10 +206,8 @@ def overlap_(
         for signature in scores["signature"]:
             console.report(signature)
     if scores["signature"].str.contains("|documents:1@", literal=True).any():
-        console.report(
-            "CIDEr is 0: it weighs words by how few candidates' references have them, and there is one candidate; "
-            "give more references to count in by --documents"
-        )
+        message = "CIDEr is 0: it weighs words by how few candidates' references have them, and there is one candidate;"
+        console.report(f"{message} give more references to count in by --documents")
 
 
 def nest_options(settings: list[str]) -> dict[str, dict[str, object]]:
@@ -290,11 +288,10 @@ def train(
     with console.working("training"):
         if data and out:
             examples, model = commenters.read_file(data, columns.parse(mapping)), str(out)
-            history = (
-                commenters.fit_pretrained(examples, out, start, numbers)
-                if start
-                else commenters.train_file(system, examples, out, numbers, force=force)
-            )
+            if start:
+                history = commenters.fit_pretrained(examples, out, start, numbers)
+            else:
+                history = commenters.train_file(system, examples, out, numbers, force=force)
         else:
             model, history = train_registered(commenters.train, day, system, changes=numbers, promote=promote)
             history = history.sort("epoch")
@@ -343,3 +340,78 @@ def comment(
             echo(text)
         if comments["comment"].null_count():
             console.report("no comment: no training article shares a word with this one")
+
+
+Scores = Annotated[Literal["quality", "upvotes"], Option("--target", help="Grades by people, or upvotes.")]
+
+
+def train_quality(
+    target: Scores = "quality",
+    data: Annotated[Path | None, Option("--data", help="text, grade or upvotes[, article_id, title, content, split].")
+    ] = None, out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --data.")] = None,
+    profile: Annotated[str | None, Option(help="undertone, or upvotes for upvotes.")] = None, changes: Changes = None,
+    promote: shared.Promote = False, force: shared.Force = False, day: shared.Day = "", as_json: shared.Json = False,
+) -> None:  # fmt: skip
+    """Train a scorer of comments on grades by people, or on upvotes; print its evaluation and the best baselines.
+
+    Examples: `undertone train quality`; `undertone train quality --data graded.csv -o scorer/`;
+    `undertone train quality --target upvotes --data liked.jsonl -o scorer/`
+    """
+    recipe: dict[str, Any] = {"profile": profile, "changes": changes_of(changes or [])}
+    shared.check_promote(out, promote)
+    if (data is None) != (out is None):
+        raise BadInput("--data, a file of comments, and --out, the folder of the model, go together")
+    with console.working("training"):
+        if data and out:
+            rows, model = scorer.read(data, target), str(out)
+            evaluations = scorer.train_file(rows, target, out, force=force, **recipe)
+        else:
+            model, evaluations = train_registered(scorer.train, day, target, promote=promote, **recipe)
+    console.print_result(scorer.summarize(evaluations), {"model": model}, as_json)
+    if not evaluations.height:
+        console.report("not measured: there are too few articles for a test part")
+    console.report(f"model {model}")
+    if not data:
+        end_training(model)
+
+
+def evaluate_quality(
+    data: Annotated[Path, Option("--data", help="text, grade or upvotes[, article_id, title, content].")],
+    target: Scores = "quality",
+    model: Annotated[str | None, Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
+    as_json: shared.Json = False,
+) -> None:
+    """Measure a scorer on comments that it did not learn from.
+
+    Example: `undertone evaluate quality --data test.csv --model scorer/`
+    """
+    evaluations = scorer.evaluate(scorer.read(data, target), target, model)
+    console.print_result(scorer.summarize(evaluations), {"numbers": evaluations.to_dicts()}, as_json)
+
+
+def score_quality(
+    file: Annotated[Path | None, Argument(help="text[, title, content]; a day's comments by default.")] = None,
+    text_column: Annotated[str | None, Option("--text-column", "-c", help="Column with the comments.")] = None,
+    target: Scores = "quality", day: shared.MaybeDay = "",
+    model: Annotated[str | None, Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
+    out: shared.TableFile = None, encoding: shared.Encoding = "utf-8-sig", skip_bad_rows: shared.SkipBadRows = False,
+    as_json: shared.Json = False,
+) -> None:  # fmt: skip
+    """Score comments for quality (1 to 5, as people would grade them) or upvotes: of a file, or of a day into `scores`.
+
+    Adds the columns `quality` or `upvotes` and `signature` to a file. Predicted upvotes are log(1 + upvotes). To rank a
+    corpus, sort by the score.
+
+    Examples: `undertone score quality comments.csv --model scorer/ -o scored.csv`;
+    `undertone score quality --day 2026-11-19`
+    """
+    shared.check_source(file, day)
+    if file is None:
+        warehouse.create()
+        count = retry(scorer.score_day, day or shared.today(), target, model, shared.this_run())
+        console.report(f"{format_quantity(count, 'comment')} scored")
+        return
+    frames = files.texts(file, text_column, encoding, skip_bad_rows=skip_bad_rows)
+    files.write_frames(
+        (scorer.score_frame(frame, target, model, column) for frame, column in frames), out, as_json=as_json
+    )

@@ -25,14 +25,10 @@ Items = Annotated[Path | None, Option(help="Graded groups, or choice questions, 
 
 
 def rate(
-    kind: Kind,
-    items: Items = None,
+    kind: Kind, items: Items = None,
     limit: Annotated[int, Option(min=1, help="Items at most; ten as in the paper by default.")] = 10,
-    out: Folder = None,
-    rater: Raters = None,
-    tool: RatingTool = "files",
-    day: Day = "",
-) -> None:
+    out: Folder = None, rater: Raters = None, tool: RatingTool = "files", day: Day = "",
+) -> None:  # fmt: skip
     """Have people rank graded groups, number their meanings, or choose the sentence that means the same (ImpScore).
 
     Writes tasks, guidelines, rules for whom to recruit (appendix A.5), and a sheet for each person. Ten people get two
@@ -55,13 +51,9 @@ def rate(
 
 
 def ratings(
-    kind: Kind,
-    answers: Annotated[list[Path] | None, Argument(help="Answers: sheets, or long tables.")] = None,
-    items: Items = None,
-    tool: Tool = "files",
-    model: Model = None,
-    as_json: Json = False,
-) -> None:
+    kind: Kind, answers: Annotated[list[Path] | None, Argument(help="Answers: sheets, or long tables.")] = None,
+    items: Items = None, tool: Tool = "files", model: Model = None, as_json: Json = False,
+) -> None:  # fmt: skip
     """Import people's answers and compare each person and a model with the given order, and with the paper's table 5.
 
     Examples: `undertone groups ratings ranking anna.xlsx ben.xlsx`; `undertone groups ratings choice --tool simulated`
@@ -114,7 +106,7 @@ def agree(
     Examples: `undertone groups agree --ratings ratings.jsonl --groups groups.jsonl`; `undertone groups agree` (of
     people's orders in the tables)
     """
-    from pipeline.report.impscore import model_figures
+    from pipeline.report.impscore import figures
 
     sentences = graded.read(groups) if groups else read_default_groups()[0]
     orders = graded.read_ratings(ratings, sentences) if ratings else user_study.load_orders(sentences)
@@ -123,7 +115,7 @@ def agree(
     if figure:
         if "set" in kendall.columns:
             raise BadInput("--figure draws the orders of a file; give them with --ratings")
-        svg = model_figures.draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
+        svg = figures.draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
         figure.write_text(svg, encoding="utf-8")
     console.print_result(kendall, {"spearman": spearman.to_dicts(), "concordance": concordance.to_dicts()}, as_json)
     if not as_json:

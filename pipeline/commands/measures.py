@@ -15,7 +15,7 @@ from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.io.rows import read_chunks
 from pipeline.progress import track
-from pipeline.tasks.impscore import in_force, rank, references
+from pipeline.tasks.impscore import rank, references, scoring
 from pipeline.tasks.impscore import selftest as work
 from pipeline.tasks.record.retry import retry
 
@@ -69,13 +69,13 @@ def score_implicitness(
         raise BadInput(f"{out}: .txt holds the scores alone; write words and intervals as csv, tsv, jsonl or parquet")
     chunks = files.texts(file, text_column, encoding, skip_bad_rows=skip_bad_rows)
     first_chunks = list(islice(chunks, 1))  # a wrong file or column fails before a model is named
-    model = model or in_force.load_model().model_id  # one for the whole file
+    model = model or scoring.load_model().model_id  # one for the whole file
     corpus = references.load_reference(model, reference)
     add_intervals: Callable[[pl.DataFrame, str], pl.DataFrame] | None = None
     if calibrated:
         from pipeline.tasks.calibration import calibrate
 
-        maps = calibrate.load_maps(calibrated, in_force.choose_model(model).model_id)
+        maps = calibrate.load_maps(calibrated, scoring.choose_model(model).model_id)
         add_intervals = partial(calibrate.add_intervals, maps=maps)
     blank_count, column = 0, ""
 
@@ -138,11 +138,9 @@ def project(day: shared.Day = "") -> None:
 def distance(
     pairs: Annotated[Path, Option(help="csv, tsv, jsonl, json, parquet or xlsx with two text columns.")],
     columns: Annotated[str | None, Option(help="Two columns; by default implicit,explicit or the first two.")] = None,
-    model: shared.Model = None,
-    out: shared.TableFile = None,
-    encoding: shared.Encoding = "utf-8-sig",
+    model: shared.Model = None, out: shared.TableFile = None, encoding: shared.Encoding = "utf-8-sig",
     as_json: shared.Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Measure the pragmatic distance of the two sentences of each row: 0 means the same.
 
     Adds the column `pragmatic_distance`, empty where there is no text. Without --out, prints csv.
@@ -174,12 +172,9 @@ def _choose_columns(path: Path, frame: pl.DataFrame, columns: str | None) -> lis
 def build_reference(
     file: Annotated[Path | None, Argument(help="Texts, as for `score implicitness`; our sample by default.")] = None,
     name: Annotated[str, Option(help="What `score implicitness --reference` calls it.")] = "sample",
-    text_column: shared.Texts = None,
-    model: shared.Model = None,
-    encoding: shared.Encoding = "utf-8-sig",
-    skip_bad_rows: shared.SkipBadRows = False,
-    as_json: shared.Json = False,
-) -> None:
+    text_column: shared.Texts = None, model: shared.Model = None, encoding: shared.Encoding = "utf-8-sig",
+    skip_bad_rows: shared.SkipBadRows = False, as_json: shared.Json = False,
+) -> None:  # fmt: skip
     """Build a reference: the scores of a corpus of yours, among which `score implicitness` gives percentiles.
 
     Without a file it is the shipped sample, for a model that has none yet. A language needs at least 100 texts.

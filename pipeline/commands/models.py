@@ -16,8 +16,8 @@ from pipeline.commands.terminal.options import Day, Force, Json, MaybeDay, Model
 from pipeline.errors import BadInput, format_quantity
 from pipeline.progress import track
 from pipeline.slices import parse_day
-from pipeline.tasks.impscore import checkpoint, in_force, train
 from pipeline.tasks.impscore import pairs as work
+from pipeline.tasks.impscore import scoring, train
 from pipeline.tasks.record import model_choice, model_registry, models
 from pipeline.tasks.record.promotion import SCHEMA
 from pipeline.tasks.record.retry import retry
@@ -29,15 +29,13 @@ def train_impscore(
     profile: Annotated[str, Option(help="undertone (with groups), paper, or official (released code).")] = "undertone",
     groups: Annotated[list[Path] | None, Option(help="Graded groups to learn from; by default the shipped.")] = None,
     use_sample: Annotated[bool, Option("--sample", help="Add the sample's pairs to the table first.")] = False,
-    promote: Promote = False,
-    force: Force = False,
-    day: MaybeDay = "",
+    promote: Promote = False, force: Force = False, day: MaybeDay = "",
     epochs: Annotated[int | None, Option(min=1, help="The profile's unless given.")] = None,
     seed: Annotated[int | None, Option(help="42, as in the released code, unless given.")] = None,
     tune: Annotated[str | None, Option(help="What of the encoder is trained: none, adapter or full.")] = None,
     set_: Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the recipe; repeat it.")] = None,
     as_json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Train ImpScore. The same pairs and numbers give the same model.
 
     Examples: `undertone train impscore --sample`;
@@ -65,7 +63,7 @@ def train_impscore(
             model_id, numbers = train_registered(train.train, day, promote=promote, **fitting)
         numbers = numbers.drop("kind", "day", "model_id").sort("metric", "subset", "split", "epoch")
     ref = str(out) if out else model_id
-    updates = {name: head["recipe"]["updates"] for name, head in in_force.load_model(ref).config["heads"].items()}
+    updates = {name: head["recipe"]["updates"] for name, head in scoring.load_model(ref).config["heads"].items()}
     final, history = numbers.filter(pl.col("epoch") == 0).drop("epoch"), models.tabulate_epochs(numbers)
     if as_json:
         facts = {"model": ref, "model_id": model_id, "updates": updates, **train.select_headline(final)}
@@ -190,7 +188,7 @@ def evaluate_impscore(
 
     Example: `undertone evaluate impscore --pairs mine.csv --model model/`
     """
-    rows = pairs.load_pairs(pairs_file, train.choose_split(in_force.load_model(model).config["profile"]))
+    rows = pairs.load_pairs(pairs_file, train.choose_split(scoring.load_model(model).config["profile"]))
     with track("encoding") as on_progress:
         numbers = train.evaluate(rows, model, on_progress)
     facts = {**train.select_headline(numbers), "numbers": numbers.to_dicts()}
@@ -208,7 +206,7 @@ def import_model(
 
     Example: `undertone models import impscore.safetensors`, with UNDERTONE_ENCODER set to all-mpnet-base-v2
     """
-    fit = partial(checkpoint.read_checkpoint, file, changes_of(set_ or []))
+    fit = partial(train.read_checkpoint, file, changes_of(set_ or []))
     if out:
         model_registry.train_into(out, fit)
     else:

@@ -67,19 +67,17 @@ def replay(
 
 
 def ask(
-    llm: Annotated[str, Option("--llm", help="Language model to ask.", callback=check_name)],
-    source: Sources = None,
+    llm: Annotated[str, Option("--llm", help="Language model to ask.", callback=check_name)], source: Sources = None,
     revision: Annotated[str | None, Option(help="Revision of the model, where its server names one.")] = None,
     params: Annotated[str, Option(help="Sampling parameters as JSON.")] = "{}",
     limit: Annotated[int | None, Option(min=1, help="Sentences of a source at most.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Print what asking would cost, and send nothing.")] = False,
-    cache_only: CacheOnly = False,
-    max_cost: MaxCost = None,
+    cache_only: CacheOnly = False, max_cost: MaxCost = None,
     concurrency: Annotated[int, Option(min=1, help="Requests in flight at most.")] = 16,
     batch: Annotated[bool, Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
     prompts: Annotated[Path | None, Option(help="Folder with the wording for a source, as toxigen.md.")] = None,
     as_json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Ask a language model for the explicit forms that data sets lack. An answer is paid for once.
 
     Any server of OpenAI's shape: UNDERTONE_LLM_URL is its address, UNDERTONE_LLM_KEY its key.
@@ -164,16 +162,14 @@ def sources(as_json: Json = False) -> None:
 
 
 def audit(
-    pairs: Pairs = None,
-    groups: Annotated[Path | None, Option(help="Audit graded groups instead.")] = None,
-    figure: Annotated[Path | None, Option(help="Also draw it, as .svg.")] = None,
-    as_json: Json = False,
-) -> None:
+    pairs: Pairs = None, groups: Annotated[Path | None, Option(help="Audit graded groups instead.")] = None,
+    figure: Annotated[Path | None, Option(help="Also draw it, as .svg.")] = None, as_json: Json = False,
+) -> None:  # fmt: skip
     """What length, punctuation, words or source alone would reach, by source: what a model must beat.
 
     Examples: `undertone pairs audit`; `undertone pairs audit --pairs mine.csv --figure audit.svg`
     """
-    from pipeline.report.impscore import model_figures
+    from pipeline.report.impscore import figures
 
     if groups and (pairs or figure):
         raise BadInput("--groups goes without --pairs and --figure")
@@ -186,7 +182,7 @@ def audit(
     if not accuracies.height:
         raise BadInput("too few pairs to audit: the baselines need some to learn from and others to be measured on")
     if figure:
-        figure.write_text(model_figures.draw_audit(accuracies), encoding="utf-8")
+        figure.write_text(figures.draw_audit(accuracies), encoding="utf-8")
     console.show(accuracies, as_json)
 
 

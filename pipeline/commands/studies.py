@@ -8,7 +8,7 @@ from typer import Argument, Exit, Option, echo
 
 from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
-from pipeline.commands.terminal import console, renamed
+from pipeline.commands.terminal import console, lazy
 from pipeline.commands.terminal.options import Day, Json, Model
 from pipeline.errors import BadInput, Refused, format_quantity
 from pipeline.examples.impscore import groups as graded
@@ -24,21 +24,17 @@ Epochs = Annotated[int | None, Option(min=1, help="30 unless given.")]
 
 
 def ablation(
-    day: Day = "",
-    runs: Annotated[int, Option(min=1, help="Trainings of each design.")] = 3,
-    epochs: Epochs = None,
+    day: Day = "", runs: Annotated[int, Option(min=1, help="Trainings of each design.")] = 3, epochs: Epochs = None,
     as_json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Train the twelve designs of table 2 on the table `pairs`. Example: `undertone study ablation`"""
     _train_grid("ablation", day, runs, epochs, as_json)
 
 
 def sensitivity(
-    day: Day = "",
-    runs: Annotated[int, Option(min=1, help="Trainings of each setting.")] = 3,
-    epochs: Epochs = None,
+    day: Day = "", runs: Annotated[int, Option(min=1, help="Trainings of each setting.")] = 3, epochs: Epochs = None,
     as_json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Train 120 settings of the two margins and α (figure 4) on the table `pairs`.
 
     Example: `undertone study sensitivity --runs 1`
@@ -61,12 +57,10 @@ def _train_grid(study: str, day: str, run_count: int, epochs: int | None, as_jso
 
 
 def data_sets(
-    day: Day = "",
-    source: Annotated[list[str] | None, Option(help="One source; repeat it. All by default.")] = None,
-    model: Model = None,
-    seed: Annotated[int, Option(min=0, help="Seed that draws the 2,000 pairs of a source.")] = 42,
+    day: Day = "", source: Annotated[list[str] | None, Option(help="One source; repeat it. All by default.")] = None,
+    model: Model = None, seed: Annotated[int, Option(min=0, help="Seed that draws the 2,000 pairs of a source.")] = 42,
     as_json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Implicitness of whole data sets, their implicit part apart, and how far their sentences lie from each other.
 
     Example: `undertone study data-sets`
@@ -86,14 +80,10 @@ def data_sets(
 
 def detection(
     llm: Annotated[str, Option("--llm", help="Language model to ask whether each text is problematic.")],
-    source: Annotated[list[str], Option(help="Source of the table `sentences`; repeat it.")],
-    day: Day = "",
-    model: Model = None,
-    limit: Annotated[int | None, Option(min=1, help="Sentences of a source at most.")] = None,
-    max_cost: MaxCost = None,
-    cache_only: CacheOnly = False,
-    as_json: Json = False,
-) -> None:
+    source: Annotated[list[str], Option(help="Source of the table `sentences`; repeat it.")], day: Day = "",
+    model: Model = None, limit: Annotated[int | None, Option(min=1, help="Sentences of a source at most.")] = None,
+    max_cost: MaxCost = None, cache_only: CacheOnly = False, as_json: Json = False,
+) -> None:  # fmt: skip
     """How often a language model sees a problematic text, in eight bins of implicitness (figure 7).
 
     Example: `undertone study detection --llm gpt-4o-mini --source toxigen --limit 500`
@@ -133,17 +123,15 @@ def ask_groups(
     llm: Annotated[str, Option("--llm", help="Language model to ask.")],
     old_out: Annotated[Path | None, Argument(hidden=True)] = None,
     out: Annotated[Path | None, Option("--out", "-o", help="The .jsonl file to write.")] = None,
-    lang: Annotated[str, Option(help="en or zh.")] = "en",
-    max_cost: MaxCost = None,
-    cache_only: CacheOnly = False,
-) -> None:
+    lang: Annotated[str, Option(help="en or zh.")] = "en", max_cost: MaxCost = None, cache_only: CacheOnly = False,
+) -> None:  # fmt: skip
     """Have a language model write a graded group for each intent, and check that the surface gives no level away.
 
     Example: `undertone groups ask intents.txt --out groups.jsonl --llm gpt-4o-mini`
     """
     if lang not in {"en", "zh"}:
         raise BadInput(f"--lang should be en or zh, not {lang!r}")
-    out = renamed.option("--out", out, old_out)
+    out = lazy.take_renamed("--out", out, old_out)
     if not out.parent.is_dir():
         raise BadInput(f"{out}: there is no folder {out.parent}")
     texts = list(dict.fromkeys(line.strip() for _, line in read_lines(intents) if line.strip()))

@@ -1,5 +1,4 @@
 """Quality of recovered hidden meanings: overlap with references, and choices between readings (CSD-03).
-
 CSD names no measure, so the field's are taken, in [0, 1]: ROUGE-L (Lin 2004), BLEU (Papineni et al. 2002) and chrF
 (Popović 2015), as rouge-score and sacrebleu count them. Chinese is counted by character, other writing by word.
 """
@@ -10,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.overlap import lcs
+from pipeline.metrics.overlap import rouge
 from pipeline.metrics.overlap.bleu import bleu
 from pipeline.metrics.overlap.metric import divide
 from pipeline.metrics.overlap.segments import list_starts, read_batches
@@ -28,7 +27,6 @@ def split_units(text: str) -> list[str]:
 
 def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> dict[str, float]:
     """Measure the overlap of all answers with their references: rouge_l, bleu, chrf, row_count, null_count.
-
     Several references: ROUGE-L and chrF take the one that fits best, BLEU the most of each n-gram in any and the
     length nearest to the answer's. ROUGE-L is the mean of the rows, BLEU and chrF are of summed counts. A row without
     an answer (None) counts as an empty one. ValueError for lengths that differ, or a row without references.
@@ -57,7 +55,7 @@ def _rouge_l(answers: list[list[str]], references: list[list[list[str]]]) -> flo
     best = []
     for batch in read_batches(without_marks, references):
         lengths = np.diff(batch.ends)[batch.owner] + np.diff(batch.ref_ends)
-        f1 = 2 * lcs.measure_lengths(batch) / np.maximum(lengths, 1)
+        f1 = 2 * rouge.measure_lengths(batch) / np.maximum(lengths, 1)
         best.append(np.maximum.reduceat(f1, list_starts(batch.owner)))
     return float(np.mean(np.concatenate(best)))
 
@@ -88,7 +86,6 @@ def _score_chrf(counts: Floats) -> Floats:
 
 def compare_overlap(rows: pl.DataFrame) -> pl.DataFrame:
     """Measure the overlap of answers and of baselines that recover nothing: by, and the columns of `measure_overlap`.
-
     The baselines are the text itself, its context, and the meaning of another row, which shows how much of the overlap
     is the references' common wording. Without the column `meaning` there are only baselines.
     """
@@ -134,7 +131,6 @@ def _build_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count
 
 def compare_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None = None) -> pl.DataFrame:
     """Measure picks, if there are any, and baselines that understand nothing: by, and the fields of `Accuracy`.
-
     Baselines: longest and shortest option; most_overlap, the one with the largest share of its distinct units in
     context and text; least_overlap; position, the place that is right most often in these same rows. Of tied options
     the mean counts. ValueError without rows.
@@ -153,12 +149,9 @@ def compare_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None = 
     right_counts = options.group_by("place").agg(pl.col("is_right").sum())
     best_place = right_counts.sort("is_right", "place", descending=[True, False]).item(0, "place")
     values = {
-        "longest": pl.col("length"),
-        "shortest": -pl.col("length"),
-        "most_overlap": pl.col("overlap"),
-        "least_overlap": -pl.col("overlap"),
-        "position": (pl.col("place") == best_place).cast(pl.Float64),
-    }
+        "longest": pl.col("length"), "shortest": -pl.col("length"), "most_overlap": pl.col("overlap"),
+        "least_overlap": -pl.col("overlap"), "position": (pl.col("place") == best_place).cast(pl.Float64),
+    }  # fmt: skip
     for name, value in values.items():
         best = options.filter(value == value.max().over("row"))
         correct_shares = best.group_by("row", maintain_order=True).agg(pl.col("is_right").mean())["is_right"]

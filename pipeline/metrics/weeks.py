@@ -1,5 +1,4 @@
 """The change of a mean between two weeks, by source and language, with an interval over threads.
-
 Comments of a thread depend on each other, so a sample draws whole threads, with their comments of both weeks.
 """
 
@@ -8,25 +7,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.calibration.isotonic import LEAST_THREADS
-from pipeline.metrics.resample import (
-    DRAWS,
-    SEED,
-    Floats,
-    Interval,
-    bounds,
-    draw_counts,
-    number_units,
-    sum_samples,
-    sum_units,
-)
+from pipeline.metrics import resample
+from pipeline.metrics.calibration.comparison import LEAST_THREADS
+from pipeline.metrics.resample import DRAWS, SEED, Floats, Interval
 
 GROUP = ("source", "lang")
 
 
 def measure_changes(threads: pl.DataFrame) -> pl.DataFrame:
     """Measure the change of each group from sums over threads of both weeks.
-
     In: source, lang, thread_id, is_now, comment_count, total (of the scores), low_count and high_count (of comments
     below the first and above the last quarter of the scores of the week before). Out: source, lang; thread_count,
     comment_count, mean, low_share and high_share, of now and with `_before`; change with low and high, NaN where a week
@@ -46,15 +35,18 @@ def measure_changes(threads: pl.DataFrame) -> pl.DataFrame:
 
 def measure_change(threads: pl.DataFrame) -> Interval:
     """Measure how far the mean of now lies above that of before, from sums over threads (is_now, comment_count, total).
-
     The interval of 95 % is a percentile bootstrap over threads.
     """
     is_now = threads["is_now"].to_numpy()[:, None]
     sums = threads.select("comment_count", "total").cast(pl.Float64).to_numpy()
-    stats = sum_units(np.hstack([sums * is_now, sums * ~is_now]), number_units(threads["thread_id"], threads.height))
+    stats = resample.sum_units(
+        np.hstack([sums * is_now, sums * ~is_now]), resample.number_units(threads["thread_id"], threads.height)
+    )
     low = high = np.nan
     if min(is_now.sum(), (~is_now).sum()) >= LEAST_THREADS:
-        low, high = bounds(_subtract_means(sum_samples(stats, draw_counts(len(stats), DRAWS, SEED))))
+        low, high = resample.bounds(
+            _subtract_means(resample.sum_samples(stats, resample.draw_counts(len(stats), DRAWS, SEED)))
+        )
     return Interval(float(_subtract_means(stats.sum(axis=0, keepdims=True))[0]), low, high)
 
 
@@ -66,7 +58,6 @@ def _subtract_means(sums: Floats) -> Floats:
 
 def combine_corrected(days: pl.DataFrame) -> pl.DataFrame:
     """Combine means that a judge corrected day by day to the change of each group, if all days have one judge.
-
     Each day has a sample of its own, so errors are independent. Intervals are about these comments, not other threads.
     In: source, lang, is_now, comment_count, corrected_mean, corrected_low, corrected_high, judge. Out: source, lang,
     judge, corrected (a change), corrected_low, corrected_high.

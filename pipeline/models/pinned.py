@@ -1,5 +1,4 @@
 """The files of a pretrained model, found and checked before they are loaded.
-
 A model is a folder, or a hub name with its commit. Only safetensors weights, vocabularies and configurations are
 fetched: no pickle, no code. They are checked against the hashes of the hub, and the hash in the name if it has one.
 """
@@ -17,10 +16,8 @@ from pipeline.io.atomic import write_text
 from pipeline.io.hashes import hash_file
 
 READ = (".safetensors", ".json", ".txt", ".model")  # weights, configurations, vocabularies
-
 LARGE = 1 << 27  # bytes of a file whose hash is cached between processes
 cache: Callable[[], Path] | None = None  # returns the folder of cached hashes, which `pipeline.tasks` names
-
 REMEDY = "expected a model of transformers with its tokenizer; copy its folder again"
 
 
@@ -33,7 +30,6 @@ class Files(NamedTuple):
 
 def locate_files(name: str | Path) -> Files:
     """Find the files of a model and check them.
-
     `name` is a folder; or a hub name and commit, `NAME@COMMIT`, which is fetched unless HF_HUB_OFFLINE is set; or also
     the hash that its folder must have, `NAME@COMMIT:SHA256`. BadInput for a hub name without its commit, no
     safetensors, or files that are not what was pinned; Missing if they are not here and HF_HUB_OFFLINE is set; Retry if
@@ -81,10 +77,8 @@ def _check_blobs(folder: Path, hub: str, commit: str, content: str) -> None:
     for path in _list_files(folder):
         blob_name = path.resolve().name
         if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", blob_name):
-            raise BadInput(
-                f"{path}: the cache has no hash of its content; name the model with its hash, "
-                f"{hub}@{commit}:{content}, once you know that it is right"
-            )
+            problem = f"{path}: the cache has no hash of its content; name the model with its hash,"
+            raise BadInput(f"{problem} {hub}@{commit}:{content}, once you know that it is right")
         if len(blob_name) == 40:
             data = path.read_bytes()
             content_hash = hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest()
@@ -96,7 +90,6 @@ def _check_blobs(folder: Path, hub: str, commit: str, content: str) -> None:
 
 def hash_model_file(path: Path) -> str:
     """Return the SHA-256 of a file, cached until its size or time changes, for large files also on disk.
-
     All bytes count: models tuned from one base differ neither in size nor in the header of their weights.
     """
     status = path.stat()

@@ -1,5 +1,4 @@
-"""Figures as inline SVG, the same rows the same bytes: what all of them share, and those of the day's report.
-
+"""Figures as inline SVG, the same rows the same bytes: what all share, and those of the daily pages.
 Frames have the columns that a page's `PARTS` names, and at least one row; what is null is left out. Nothing is shown by
 colour alone: there are markers, hatches and numbers.
 """
@@ -10,6 +9,7 @@ import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import date
 from typing import Any
 
 import matplotlib as mpl
@@ -23,12 +23,11 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.io.visible import escape_invisible
 
 Floats = npt.NDArray[np.floating]
-
 INK, ACCENT, PALE, WARM = "#1f2933", "#2a6f97", "#c9d6df", "#c1666b"
 GREY, FAINT = "#616e7c", "#9aa5b1"
 HUES = (ACCENT, "#d1682f", "#3c9d7b", "#b0518f", "#c79a12", INK)
@@ -111,7 +110,6 @@ def create_panels(
     count: int, across: int, size: tuple[float, float], *, sharex: bool = False, sharey: bool = True
 ) -> tuple[Figure, list[Axes]]:
     """Create a figure of `count` panels, at most `across` in a row.
-
     `size` has the inches that a row of panels is high, and those beyond. Panels may share their scales.
     """
     across = min(count, across)
@@ -162,21 +160,12 @@ def frame_cell(axis: Axes, x: float, y: float, colour: str = WARM) -> None:
 
 
 def draw_dots(
-    rows_by_key: Mapping[tuple[Any, ...], Mapping[str, Any]],
-    titles: Mapping[str, str],
-    row_names: Mapping[str, str],
-    mark_names: Mapping[Any, str],
-    *,
-    looks: Mapping[Any, tuple[str, str]] | None = None,
-    printed: Mapping[tuple[Any, ...], float] | None = None,
-    paper: str = "",
-    scale: float = 1,
-    chance: Mapping[str, float] | None = None,
-    is_shared: bool = False,
-    x: str = "",
-) -> str:
+    rows_by_key: Mapping[tuple[Any, ...], Mapping[str, Any]], titles: Mapping[str, str], row_names: Mapping[str, str],
+    mark_names: Mapping[Any, str], *, looks: Mapping[Any, tuple[str, str]] | None = None,
+    printed: Mapping[tuple[Any, ...], float] | None = None, paper: str = "", scale: float = 1,
+    chance: Mapping[str, float] | None = None, is_shared: bool = False, x: str = "",
+) -> str:  # fmt: skip
     """Draw numbers with their intervals, a panel a metric; what the paper prints are ticks of the same colour.
-
     Rows (value, low, high) are by panel, row and mark, and so are the numbers that the paper prints, which the legend
     calls `paper`. These, and in each panel what numbers are held against (`chance`), are on the scale of the figure;
     the rows are multiplied by `scale`. Marks have colours and markers of their own (`looks`), `x` is the label below
@@ -289,4 +278,50 @@ def draw_changes(rows: Sequence[Mapping[str, Any]]) -> str:
             colour = GREY if not row["is_clear"] else WARM if row["change"] > 0 else ACCENT
             draw_mark(axis, y, row, (colour, "o"), "change")
         axis.set_xlabel("change of the mean implicitness; line: interval of 95 %")
+        return render_svg(figure)
+
+
+HEALTH_TITLES = {"kept_count": "rows kept", "seconds": "seconds", "cost_usd": "USD"}
+"""Columns of the figure with their titles; one without a value is left out."""
+
+
+def format_short(count: float) -> str:
+    """Format a count in about four characters: 940, 1.2k, 53k, 2.1M."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if count >= 0.9995 * size:  # as rounded
+            return f"{count / size:.1f}{unit}" if count < 9.95 * size else f"{count / size:.0f}{unit}"
+    return f"{count:.0f}"
+
+
+def draw_trends(rows: pl.DataFrame, days: Sequence[date], steps: Sequence[str]) -> str:
+    """Draw bars by day of rows of `pipeline_health`, a row a step, each with its own scale; empty without any value."""
+    columns = [name for name in HEALTH_TITLES if rows[name].count()]
+    if not columns:
+        return ""
+    colours = dict(zip(HEALTH_TITLES, (ACCENT, HUES[2], HUES[1]), strict=True))
+    with use_style():
+        size = (7.2, 0.55 * len(steps) + 0.8)
+        figure, axes = create_figure(size, len(steps), len(columns), sharex=True, squeeze=False)
+        for line, step in zip(axes, steps, strict=True):
+            rows_by_day = {row["day"]: row for row in rows.filter(step=step).to_dicts()}
+            for axis, name in zip(line, columns, strict=True):
+                values = [rows_by_day[day][name] if day in rows_by_day else None for day in days]
+                heights = np.array([np.nan if value is None else float(value) for value in values])
+                axis.bar(range(len(days)), heights, color=colours[name], width=0.7)
+                axis.yaxis.set_major_locator(MaxNLocator(2))
+                if name == "kept_count":
+                    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_short(value)))
+                axis.set_ylim(0, max(1e-6, 1.15 * np.nanmax(heights, initial=0)))
+                axis.tick_params(labelsize=7, length=0)
+                if not np.isfinite(heights).any():
+                    axis.set_yticks([])
+                    axis.text(0.5, 0.5, "–", transform=axis.transAxes, ha="center", va="center", color=GREY)
+            line[0].set_ylabel(wrap_name(step, 16), rotation=0, ha="right", va="center", labelpad=6, fontsize=8)
+        for axis, name in zip(axes[0], columns, strict=True):
+            axis.set_title(HEALTH_TITLES[name], fontsize=8, loc="left")
+        ends = sorted({0, len(days) - 1})
+        for axis in axes[-1]:
+            axis.set_xlim(-0.6, len(days) - 0.4)
+            axis.set_xticks(ends, [f"{days[index]:%d %b}" for index in ends])
+        figure.align_ylabels(axes[:, 0])
         return render_svg(figure)

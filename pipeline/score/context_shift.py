@@ -12,9 +12,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.commenting.correlation import correlate
-from pipeline.metrics.ndd.distance import Divergence, Weights, divergences, split_blocks
-from pipeline.metrics.ndd.model import Floats, MaskedModel, Sentence
-from pipeline.metrics.ndd.weights import MU
+from pipeline.metrics.ndd import distance
+from pipeline.metrics.ndd.distance import MU, Divergence, Floats, MaskedModel, Sentence, Weights
 from pipeline.metrics.resample import DRAWS
 
 WORDS = 64  # of a context that count: its last ones
@@ -23,22 +22,17 @@ _BLOCK_WORDS = 4096  # words that are compared at a time
 
 
 def context_shift(
-    model: MaskedModel,
-    comments: Sequence[Sentence],
-    contexts: Sequence[Sentence],
-    *,
-    divergence: Divergence = "hellinger",
-    weights: Weights = "mean",
-) -> Floats:
+    model: MaskedModel, comments: Sequence[Sentence], contexts: Sequence[Sentence], *,
+    divergence: Divergence = "hellinger", weights: Weights = "mean",
+) -> Floats:  # fmt: skip
     """Compute the weighed divergence at a comment's words without and with its context: [n].
-
     With Hellinger's distance and `mean` it is from 0 to 1. Weights are those of `distances`, and the distance of a word
     is the number of words between it and the context. The shift is 0 where the context is empty, NaN where the comment
     is. Both are given as words.
     """
     shifts = np.array([0.0 if len(comment) else np.nan for comment in comments])
     rows = [row for row, pair in enumerate(zip(comments, contexts, strict=True)) if all(map(len, pair))]
-    for block in split_blocks([len(comments[row]) for row in rows], _BLOCK_WORDS):
+    for block in distance.split_blocks([len(comments[row]) for row in rows], _BLOCK_WORDS):
         block_comments, block_contexts = ([texts[row] for row in rows[block]] for texts in (comments, contexts))
         word_shifts = measure_words(model, block_comments, block_contexts, divergence)
         shifts[rows[block]] = [values @ _weigh(len(values), weights) for values in word_shifts]
@@ -62,7 +56,7 @@ def measure_words(
     first_places = np.stack([pair, place], axis=1)
     second_places = np.stack([pair + len(comments), place + np.array([*map(len, last_words)])[pair]], axis=1)
     sentences = [*comments, *([*words, *comment] for words, comment in zip(last_words, comments, strict=True))]
-    values = divergences(model, sentences, first_places, second_places, divergence)
+    values = distance.divergences(model, sentences, first_places, second_places, divergence)
     return np.split(values, np.cumsum(length)[:-1])
 
 

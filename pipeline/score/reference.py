@@ -1,12 +1,12 @@
-"""Read a score: its percentile among the scores of a reference corpus, and a band in words.
-
+"""Read a score: its percentile among a reference corpus, a band in words, and how it changes when a word is left out.
 A reference belongs to one model. It has a scale for each language: the quantiles of the scores of its texts, and three
 thresholds between the bands, fitted on graded groups, of whose levels 3 and 4 are both hinted.
 """
 
 import json
+import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput, refuse_damage
+from pipeline.text.segment import UNIT, Cut, load_tokenizer, split_words
 
 BANDS = ("outright", "indirect", "hinted", "veiled")
 LEVELS = np.array([0, 1, 2, 2, 3])  # the band of each level
@@ -81,7 +82,6 @@ def describe_weakness(taus: Mapping[str, float]) -> str:
 
 def tabulate(references: Iterable[Reference]) -> pl.DataFrame:
     """Tabulate the scales: the percentile of a score from `low` to below `high` is percentile + slope * (score - low).
-
     `weakness` is null where the model is not weak.
     """
     rows: list[tuple[Any, ...]] = []
@@ -108,7 +108,6 @@ def measure_quantiles(values: Floats) -> list[float]:
 
 def fit_thresholds(values: Floats, levels: npt.NDArray[np.int64]) -> list[float]:
     """Fit the thresholds of the bands: those of the highest agreement of band and level.
-
     The agreement is Cohen's kappa with quadratic weights. All triples of 39 quantiles of the scores are tried.
     """
     cuts = np.quantile(values, np.arange(1, 40) / 40)
@@ -155,3 +154,37 @@ def parse_reference(text: str, location: str) -> Reference:
         if any(len(scale.quantiles) != 101 for scale in scales.values()):
             raise BadInput(f"{location}: expected 101 quantiles of each language; build the reference again")
         return Reference(**{**fields, "scales": scales})
+
+
+MAX_PARTS = 64  # of a text; words of a longer one are left out together with their neighbours
+
+
+def choose_cut(lang: str) -> Cut:
+    """Choose what splits a text into words: jieba in Chinese and Japanese, elsewhere blanks and marks."""
+    return load_tokenizer("jieba").cut if lang in ("zh", "ja") else UNIT.findall
+
+
+def leave_out(text: str, cut: Cut) -> list[tuple[str, str]]:
+    """List the words of a text, each with the text without it; none for a text of one word."""
+    spans, end = [], 0
+    for word in split_words(text, cut):
+        start = text.index(word, end)
+        end = start + len(word)
+        spans.append((start, end))
+    size = -(-len(spans) // MAX_PARTS)
+    parts = [(spans[i][0], spans[min(i + size, len(spans)) - 1][1]) for i in range(0, len(spans), max(size, 1))]
+    return [(text[a:b], re.sub(r"\s+", " ", text[:a] + text[b:]).strip()) for a, b in parts if len(parts) > 1]
+
+
+def explain(
+    texts: Sequence[str], values: Sequence[float], cut: Cut, score: Callable[[list[str]], Sequence[float]]
+) -> list[list[tuple[int, str, float]]]:
+    """Explain the scores of texts by their words: position, word, and score minus that of the text without the word.
+    A change above 0 makes the text more implicit. All shorter texts are scored in one call.
+    """
+    variants = [leave_out(text, cut) for text in texts]
+    shorter = iter(score([rest for words in variants for _, rest in words]))
+    return [
+        [(position, word, round(value - next(shorter), 6)) for position, (word, _) in enumerate(words, 1)]
+        for value, words in zip(values, variants, strict=True)
+    ]

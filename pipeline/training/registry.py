@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import torch
 
 T = TypeVar("T")
-
 _REMEDY = "copy the model's folder again, or train the model again"
 _FILES = {"model.safetensors", "config.json"}
 
@@ -39,7 +38,6 @@ CONTENTS: dict[str, Literal["words", "numbers"]] = {
 
 def classify_contents(config: Mapping[str, Any]) -> Literal["words", "numbers"]:
     """Return what a model's files reveal: words of single texts, or only numbers over many texts.
-
     A kind that is not listed counts as `words`, as does ImpScore with a fine-tuned encoder, having seen its pieces.
     """
     heads = config.get("heads")

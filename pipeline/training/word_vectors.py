@@ -20,7 +20,6 @@ from pipeline.models.word_vectors import WordVectors
 from pipeline.progress import iterate
 
 log = logging.getLogger(__name__)
-
 _SPAN = 1 << 18  # tokens whose pairs are in memory at a time
 
 
@@ -42,7 +41,6 @@ class Recipe:
 
 def fit(texts: Iterable[list[str]], recipe: Recipe = Recipe()) -> WordVectors:
     """Train vectors of the frequent words, sorted by count; the same texts give the same bits.
-
     Pass each text a second time as its characters to give them vectors in the same space; unknown words get theirs from
     these. Memory holds the token ids, 4 bytes each. BadInput if fewer than two words are frequent enough.
     """

@@ -22,9 +22,8 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.collect.clean import hash_text
-from pipeline.commands.browse.server import Server
-from pipeline.report.browse.corpus import Corpus
-from pipeline.report.browse.view import View
+from pipeline.commands.browse import Server
+from pipeline.report.browse.corpus import Corpus, View
 from pipeline.tables import empty
 from tests.bench.measure import compare, peak_memory, run_apart
 from tests.bench.texts import generate_comments

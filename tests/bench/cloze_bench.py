@@ -26,8 +26,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import polars as pl
 
 from pipeline import sample
-from pipeline.examples.recam import building, summaries, targets
-from pipeline.examples.recam.targets import Filter, Pair, Rule
+from pipeline.examples.recam import building, summaries
+from pipeline.examples.recam.building import Filter, Pair, Rule
 from pipeline.text import concreteness, senses, tagging, wordnet
 from tests.bench.measure import compare, cpu, peak_memory, run_apart
 from tests.support.oracles.plain_senses import plain
@@ -80,8 +80,8 @@ def rules(rows: pl.DataFrame, analyse: tagging.Analyzer, scorer: Any, store: sen
     words = sorted({token.text.lower() for text in rows["summary"] for sentence in analyse(text) for token in sentence})
     scores = {word: value for word, value in zip(words, scorer(words).tolist(), strict=True) if not math.isnan(value)}
     both = (
-        targets.build_imperceptibility_rule(scores),
-        targets.build_nonspecificity_rule(partial(senses.disambiguate, store)),
+        building.build_imperceptibility_rule(scores),
+        building.build_nonspecificity_rule(partial(senses.disambiguate, store)),
     )
     return dict(zip(building.SUBTASKS, both, strict=True))
 
@@ -89,17 +89,17 @@ def rules(rows: pl.DataFrame, analyse: tagging.Analyzer, scorer: Any, store: sen
 def build(count: int, in_context: bool, place: str) -> dict[str, float]:
     """Find the targets of so many articles, a Parquet file for each shard; counts, CPU seconds, memory in MB."""
     from pipeline.models import encoder
-    from pipeline.models.recam import contextual, word_features
+    from pipeline.models.recam import word_features
 
     by, folder = encoder.load(threads=1), Path(place)
-    near: list[Filter] = [targets.build_passage_filter(word_features.make_static_lookup(by))]
-    near += [targets.build_context_filter(partial(contextual.embed_tokens, by))] if in_context else []
+    near: list[Filter] = [building.build_passage_filter(word_features.make_static_lookup(by))]
+    near += [building.build_context_filter(partial(word_features.embed_tokens, by))] if in_context else []
     analyse, store, scorer = tagging.load_counts().analyse, senses.load(folder / "senses"), trained(by)
     started = time.process_time()
     token_count = target_count = 0
     for number, rows in enumerate(articles(count)):
         subtask_rules = rules(rows, analyse, scorer, store)
-        part = pl.concat(building.find_targets(rows, analyse, subtask_rules, (*targets.FILTERS, *near)))
+        part = pl.concat(building.find_targets(rows, analyse, subtask_rules, (*building.FILTERS, *near)))
         part.write_parquet(folder / f"{count}-{number}.parquet")
         token_count, target_count = token_count + part.height // 2, target_count + part["reason"].null_count()
     seconds = time.process_time() - started
@@ -142,10 +142,10 @@ def reference(folder: Path) -> None:
     pairs = [Pair(name, tagger.analyse(summary), tagger.analyse(text)) for name, summary, text in read]
     scores = {t.text.lower(): 0.3 for pair in pairs for t in chain(*pair.summary)}
     both = (
-        targets.build_imperceptibility_rule(scores),
-        targets.build_nonspecificity_rule(partial(senses.disambiguate, store)),
+        building.build_imperceptibility_rule(scores),
+        building.build_nonspecificity_rule(partial(senses.disambiguate, store)),
     )
-    ours = lambda: [targets.judge_tokens(pair, rule) for rule in both for pair in pairs]
+    ours = lambda: [building.judge_tokens(pair, rule) for rule in both for pair in pairs]
     theirs = lambda: [plainly(pair, scores) for pair in pairs]
     compare("targets of tagged articles", len(pairs), ours, theirs, "nltk, nothing cached")
 

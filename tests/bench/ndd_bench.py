@@ -28,7 +28,7 @@ import torch
 
 from pipeline.models.ndd import masked_lm
 from pipeline.models.recam import pretrained_reader
-from pipeline.score.compress import scorers, search, spans
+from pipeline.score.compress import scorers, search
 from tests.bench.measure import cpu, report
 
 LONGEST = 5  # words of a span, where no syntax is asked (NDD-17)
@@ -54,7 +54,7 @@ def released(module: Any, tokenizer: Any, at_once: int, words: list[str], costs:
         return torch.cat(parts)
 
     values = []
-    for start, end in spans.list_spans(len(words), LONGEST).tolist():
+    for start, end in scorers.list_spans(len(words), LONGEST).tolist():
         remaining = [place for place in range(len(words)) if not start <= place < end]
         shortened = [words[place] for place in remaining]
         q, p = predict(words, remaining), predict(shortened, [*range(len(shortened))])
@@ -65,10 +65,10 @@ def released(module: Any, tokenizer: Any, at_once: int, words: list[str], costs:
 
 def select(words: list[str], costs: Any) -> list[tuple[list[int], float]]:
     """Select spans by all costs: places and cost of each."""
-    every = spans.list_spans(len(words), LONGEST)
+    every = scorers.list_spans(len(words), LONGEST)
     is_selected = costs <= search.THRESHOLD
-    is_selected[is_selected] = spans.select_disjoint(every[is_selected], costs[is_selected])
-    is_selected = spans.select_affordable(every, costs, is_selected, len(words) - 1)
+    is_selected[is_selected] = scorers.select_disjoint(every[is_selected], costs[is_selected])
+    is_selected = scorers.select_affordable(every, costs, is_selected, len(words) - 1)
     return [([*range(*span)], cost) for span, cost in zip(every[is_selected].tolist(), costs[is_selected], strict=True)]
 
 

@@ -25,7 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from pipeline.metrics.overlap import build_metrics
-from pipeline.metrics.overlap.frequencies import count_documents
+from pipeline.metrics.overlap.cider import count_documents
 from pipeline.metrics.overlap.scoring import measure, score_segments
 from pipeline.metrics.overlap.segments import SIZE
 from tests.bench.measure import cpu, peak_memory, report, run_apart

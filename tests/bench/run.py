@@ -131,9 +131,9 @@ def bench_score(texts: list[str]) -> None:
 
     from pipeline.models import encoder as encoders
     from pipeline.score.implicitness import implicitness
-    from pipeline.tasks.impscore import in_force, scoring
+    from pipeline.tasks.impscore import scoring
 
-    head, half = (scoring.load_heads(str(in_force.SHIPPED), precision).heads["en"] for precision in encoders.PRECISIONS)
+    head, half = (scoring.load_heads(str(scoring.SHIPPED), precision).heads["en"] for precision in encoders.PRECISIONS)
     encoder = head.encoder
     tokenizer = encoder.module.tokenizer
     ids = tokenizer(texts, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]
@@ -210,8 +210,7 @@ def bench_grid(triples: int) -> None:
     import torch
 
     from pipeline.training.impscore import fit
-    from pipeline.training.impscore.corpus import Corpus
-    from pipeline.training.impscore.embedding import Frozen
+    from pipeline.training.impscore.fit import Corpus, Frozen
 
     texts = 2 * triples
     vectors = torch.nn.functional.normalize(torch.randn(texts, 384), dim=1).numpy()

@@ -83,32 +83,27 @@ def stage_publish(rows: int) -> None:
     warehouse.overwrite("comments", warehouse.make_slice(source="scale", day=OTHER), _other())
 
 
-def _count_files(rows: int) -> int:
-    return max(8, rows // 125_000)  # larger files need no compaction
-
-
 def prepare_compact(rows: int) -> None:
-    """The same slice in files of at most 125,000 rows, at least eight."""
+    """The same slice in eight files."""
     import polars as pl
 
     from pipeline import warehouse
     from pipeline.tables import empty
 
     warehouse.overwrite("comments", warehouse.make_slice(day=OTHER), empty("comments"))
-    count = _count_files(rows)
-    for n in range(count):
-        part = _other().with_columns(origin=pl.lit(f"part {n}")).filter(pl.col("comment_id").hash(seed=0) % count == n)
+    for n in range(8):
+        part = _other().with_columns(origin=pl.lit(f"part {n}")).filter(pl.col("comment_id").hash(seed=0) % 8 == n)
         warehouse.overwrite("comments", warehouse.make_slice(source="scale", day=OTHER, origin=f"part {n}"), part)
 
 
 def stage_compact(rows: int) -> None:
-    """The files of a partition to one."""
+    """Eight files of a partition to one."""
     from datetime import timedelta
 
     from pipeline.warehouse.upkeep import compact
     from pipeline.warehouse.upkeep.limits import Limits
 
-    assert compact.compact("comments", Limits(quiet=timedelta(0)))[1] == _count_files(rows)
+    assert compact.compact("comments", Limits(quiet=timedelta(0)))[1] == 8
 
 
 def stage_views(rows: int) -> None:
@@ -137,8 +132,7 @@ def stage_browse_file(rows: int) -> None:
 def stage_browse(rows: int) -> None:
     """What a page of `undertone browse` asks: rows, bins, a search, a thread, a comparison and the map."""
     from pipeline import warehouse
-    from pipeline.report.browse.corpus import Corpus
-    from pipeline.report.browse.view import parse_view
+    from pipeline.report.browse.corpus import Corpus, parse_view
 
     corpus = Corpus(warehouse.make_corpus())
     everything = parse_view("", corpus.columns)

@@ -23,12 +23,10 @@ from polars.testing import assert_frame_equal
 from scipy.stats import spearmanr
 
 from pipeline import warehouse
-from pipeline.commands.browse.server import Server
+from pipeline.commands.browse import Server
 from pipeline.errors import BadInput, Missing
 from pipeline.io.visible import escape_invisible
-from pipeline.report.browse.corpus import Corpus
-from pipeline.report.browse.site import write_site
-from pipeline.report.browse.view import View, parse_view
+from pipeline.report.browse.corpus import Corpus, View, parse_view, write_site
 from pipeline.tasks.calibration import sides
 from pipeline.tasks.erasure import run
 from pipeline.tasks.erasure.request import Request

@@ -15,7 +15,7 @@ from pipeline import sample
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.calibration import calibrate
 from pipeline.tasks.impscore import references, scoring, selftest
-from pipeline.tasks.impscore.in_force import SHIPPED
+from pipeline.tasks.impscore.scoring import SHIPPED
 from tests.commands.conftest import Run, write_file
 from tests.support.rows.row_files import write_rows
 
@@ -183,7 +183,7 @@ def test_calibrated_scores(run: Run, texts: Path, tables: Path) -> None:
     rng = np.random.default_rng(3)
     rows = pl.DataFrame({"a": rng.random(60), "thread": map(str, range(60)), "lang": "en", "text": "so", "source": "x"})
     result = calibrate._compare(rows.with_columns(b=4 * pl.col("a")), np.empty((60, 0)), "scorer", "judge", 0.15)
-    model_id = references.in_force.choose_model().model_id
+    model_id = references.scoring.choose_model().model_id
     calibrate.write_study(result._replace(model_id=model_id), "scorer", "judge", sample.DAY)
     first, chinese, *_ = run(*command, "--json").rows
     assert 0 <= first["low"] <= first["judged_like"] <= first["high"] <= 4

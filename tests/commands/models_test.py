@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.tasks.impscore import in_force
+from pipeline.tasks.impscore import scoring
 from pipeline.training import registry
 from tests.commands.conftest import Run
 
@@ -76,9 +76,9 @@ def test_the_table_becomes_a_model(run: Run, tables: Path, tiny_encoder: Path) -
     done = run("train", "impscore", "--sample", "--profile", "paper", "--epochs", 1, "--day", "2026-11-19").check(1)
     model_id = done.out.splitlines()[-1]
     assert (tables / "models" / model_id / "model.safetensors").is_file()
-    assert in_force.find_model_id("2026-11-19") != model_id
+    assert scoring.find_model_id("2026-11-19") != model_id
     done = run("train", "impscore", "--promote", "--profile", "paper", "--epochs", 1, "--day", "2026-11-19", "--json")
-    assert done.json["model_id"] == in_force.find_model_id("2026-11-19") == model_id
+    assert done.json["model_id"] == scoring.find_model_id("2026-11-19") == model_id
 
 
 def test_a_model_is_measured(run: Run, pairs_file: Path, model_dir: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_bad_model_is_not_promoted(run: Run, tables: Path, tiny_encoder: Path)
     """Audit C3: worse than words and the shipped model on the same held-out rows, it ends with 1, and says why."""
     numbers = ("--epochs", 1, "--set", "learning_rate=1e6", "--day", "2026-11-19")
     done = run("train", "impscore", "--sample", *PAPER[:2], *numbers)
-    assert (done.code, in_force.choose_model().is_shipped) == (1, True)
+    assert (done.code, scoring.choose_model().is_shipped) == (1, True)
     assert "is not promoted: worse than " in done.err
     model_id = done.out.splitlines()[-1]
     promotion = run("models", "show", model_id[:12], "--json").json["promotion"]

@@ -52,7 +52,7 @@ def test_no_score_is_shown_without_its_percentile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of views, commands, the demo and pages, each that has a score has percentiles and names the weak model."""
-    monkeypatch.setattr(page.spaces, "lay_out", lambda vectors: vectors[:, :2])  # takes minutes, and shows no score
+    monkeypatch.setattr(page.studies, "lay_out", lambda vectors: vectors[:, :2])  # takes minutes, and shows no score
     logs.show_answers()
     demo._show({"url": "http://localhost", "pid": 1})  # judges the comments too
     shown = capsys.readouterr()

@@ -15,7 +15,7 @@ from pipeline import sample, warehouse
 from pipeline.collect import fetch
 from pipeline.collect.sites import netease
 from pipeline.tables import TABLES
-from pipeline.tasks.impscore import in_force, pairs
+from pipeline.tasks.impscore import pairs, scoring
 from pipeline.tasks.recam import abstractness, targets
 from tests.examples.sources.writing import jsonl
 from tests.support.rows.contents import check_equal, read_tables
@@ -134,7 +134,7 @@ def test_score_without_a_model_of_ones_own(run: Run, capfd: pytest.CaptureFixtur
     assert warehouse.scan("projections").collect().height == warehouse.scan("comments").collect().height
     assert warehouse.scan("scores_explained").collect()["comment_id"].n_unique() == 2
     rows = warehouse.scan("scores").collect()
-    assert rows["model_id"].unique().to_list() == [in_force.load_model(None).model_id]
+    assert rows["model_id"].unique().to_list() == [scoring.load_model(None).model_id]
     assert rows.height == warehouse.scan("comments").collect().height
 
 
@@ -251,7 +251,7 @@ def test_data_sets_to_a_model(run: Run, tiny_encoder: Path, tmp_path: Path) -> N
     assert [tables[name].height for name in ("sentences", "pairs", "completions")] == [13, 12, 0]
     assert tables["models"].select("is_promoted").rows() == [(True,)]
     assert {"implicitness_accuracy", "length_baseline"} <= set(tables["evaluations"]["metric"])
-    assert in_force.find_model_id(DAY) == tables["models"]["model_id"][0]
+    assert scoring.find_model_id(DAY) == tables["models"]["model_id"][0]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import TaskAwaitingInput
 from pipeline import alerts, settings
 from pipeline.tasks.recam import ratings
 from pipeline.tasks.studies import page as study_page
-from pipeline.tasks.studies import questionnaires
+from pipeline.tasks.studies import rows
 from tests.support.dag_run import DAGS, dag_run
 
 PROBE = """
@@ -43,7 +43,7 @@ def actions(airflow_db: None, tables: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(ApprovalOperator, "execute", respond)
     assignment = {"project": "cloze", "place": "/home/cloze", "tasks": 5, "waiting": 3}
-    for module in (ratings, questionnaires):
+    for module in (ratings, rows):
         monkeypatch.setattr(module, "assign_tasks", lambda *_: assignment)
     monkeypatch.setattr(study_page, "write", lambda _: "")
     monkeypatch.setattr(ratings, "collect_answers", lambda *_: 7)

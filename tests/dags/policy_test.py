@@ -193,8 +193,7 @@ def test_params_explain_themselves(bag: Any) -> None:
 
 def test_choices_on_the_form_are_those_there_are(bag: Any) -> None:
     """The forms offer what the library has, so that Airflow refuses any other before a run; ImpScore's own first."""
-    from pipeline.metrics.ndd.distance import DIVERGENCES, Weights
-    from pipeline.metrics.ndd.weights import WEIGHTS
+    from pipeline.metrics.ndd.distance import DIVERGENCES, WEIGHTS, Weights
     from pipeline.score.compress.search import SPANS
     from pipeline.tasks.commenting import commenters
     from pipeline.tasks.ndd import systems

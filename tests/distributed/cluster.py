@@ -31,7 +31,7 @@ import sqlalchemy as sa
 from cryptography.fernet import Fernet
 
 from pipeline.commands.operate import demo, stack
-from pipeline.commands.operate.airflow_api import Rest
+from pipeline.commands.operate.stack import Rest
 from tests.docker.files import SHARED
 from tests.support.servers.postgres import find_programs, run_as
 from tests.support.servers.store import store_settings

@@ -17,7 +17,7 @@ PRELOADED = [
     "tests.faults.whole", "polars", "pyarrow.dataset", "pyiceberg.catalog.sql", "pyiceberg.io.pyarrow", "psycopg2",
     "torch", "sklearn.linear_model", "nltk", "jieba", "openai", "duckdb", "matplotlib.figure",
     "pipeline.tasks.commenting.generated", "pipeline.tasks.impscore.train", "pipeline.training.impscore.fit",
-    "pipeline.training.impscore.evaluation", "pipeline.models.encoder", "pipeline.models.subtext.seq2seq",
+    "pipeline.training.impscore.heads", "pipeline.models.encoder", "pipeline.models.subtext.seq2seq",
     "pipeline.training.commenting.retrieval", "pipeline.training.recam.readers",
 ]  # fmt: skip
 _FORKS = multiprocessing.get_context("forkserver")

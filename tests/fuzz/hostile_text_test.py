@@ -23,7 +23,7 @@ from pipeline.llm.service import connection
 from pipeline.report.sections import create_environment
 from pipeline.sample import DAY
 from pipeline.tasks.daily import collect
-from pipeline.tasks.impscore import in_force
+from pipeline.tasks.impscore import scoring
 from pipeline.tasks.labelling import csd, release
 from tests.fuzz.hostile import INJECTION
 from tests.support.servers.llm_server import Server
@@ -152,7 +152,7 @@ def test_names_become_no_paths(tmp_path: Path, tables: Path) -> None:
     acts: list[Callable[[str], object]] = [
         lambda name: collect.import_files([own], name, DAY), lambda name: csd.get_step_project(name, (1, 1)).folder,
         release.get_page_path, lambda name: release.release(name or "../x"), prompt.load,
-        lambda name: in_force.load_model(name or "../x"),
+        lambda name: scoring.load_model(name or "../x"),
     ]  # fmt: skip
     for act in acts:
         for name in NAMES:

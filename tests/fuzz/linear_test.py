@@ -11,7 +11,7 @@ from pipeline.collect.clean import normalise
 from pipeline.collect.privacy.particulars import scrub
 from pipeline.collect.sites.markup import extract_text
 from pipeline.errors import BadInput
-from pipeline.examples.sources import opinion
+from pipeline.examples.sources import published
 from pipeline.io.lines import parse_json
 from pipeline.io.visible import escape_invisible, unescape_invisible
 from pipeline.label import schema
@@ -58,7 +58,7 @@ READERS: dict[str, tuple[Callable[[str], object], list[Callable[[int], str]]]] =
     "problematic": (problematic.parse, [*MARKS, repeated("* ", "answer")]),
     "reasoning": (answer.strip_thinking, [repeated("<think>"), repeated("</think>")]),
     "quotation": (_quote, [repeated("a "), repeated("a")]),
-    "snarks": (opinion._OPTIONS.match, [repeated("(a)"), repeated("(a)(b")]),
+    "snarks": (published._OPTIONS.match, [repeated("(a)"), repeated("(a)(b")]),
 }  # fmt: skip
 
 

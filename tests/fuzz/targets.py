@@ -28,11 +28,11 @@ from pipeline.collect.sites.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, Page, 
 from pipeline.collect.threads import add_context, refuse_circles
 from pipeline.errors import BadInput
 from pipeline.examples import sources
-from pipeline.examples.impscore import groups, questions
-from pipeline.examples.ndd import compression, similar
+from pipeline.examples.impscore import groups
+from pipeline.examples.ndd import compression, pairs
 from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam import summaries
-from pipeline.examples.subtext import recovery
+from pipeline.examples.subtext import contexts
 from pipeline.io.lines import parse_value, read_json_lines
 from pipeline.label import compression as grading
 from pipeline.label import label_files, label_studio, questionnaire, schema
@@ -603,11 +603,11 @@ TARGETS: Mapping[str, Target] = {
     "cassettes": Target(4_000, partial(_jsonl, _validated(cassette.read, "completions"), sample.COMPLETIONS)),
     "prices": Target(4_000, prices),
     "cloze": Target(6_000, partial(_jsonl, _all(cloze.read), _CLOZE)),
-    "questions": Target(4_000, partial(_jsonl, questions.read, _QUESTIONS)),
-    "choices": Target(4_000, partial(_jsonl, recovery.read_choices, _CHOICES)),
-    "references": Target(5_000, partial(_jsonl, recovery.read, _NOTES)),
+    "questions": Target(4_000, partial(_jsonl, groups.read_questions, _QUESTIONS)),
+    "choices": Target(4_000, partial(_jsonl, contexts.read_choices, _CHOICES)),
+    "references": Target(5_000, partial(_jsonl, contexts.read, _NOTES)),
     "groups": Target(4_000, partial(_jsonl, groups.read, sample.GROUPS["en"])),
-    "similar": Target(4_000, partial(_jsonl, _all(similar.read), sample.SIMILAR)),
+    "similar": Target(4_000, partial(_jsonl, _all(pairs.read_graded), sample.SIMILAR)),
     "compressions": Target(4_000, partial(_jsonl, _all(compression.read), sample.COMPRESSIONS)),
     "google": Target(5_000, partial(_jsonl, _all(compression.read_google), _GOOGLE)),
     "own sentences": Target(3_000, partial(_jsonl, _all(sources.read_own), _OWN)),

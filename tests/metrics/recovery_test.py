@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from pipeline.examples.subtext import recovery as examples
+from pipeline.examples.subtext import contexts as examples
 from pipeline.metrics import recovery
 from pipeline.metrics.recovery import compare_choices, compare_overlap, measure_choices, measure_overlap
 

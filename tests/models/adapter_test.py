@@ -9,7 +9,7 @@ import torch
 
 from pipeline.models.adapter import RANK, SCALE, LowRank, adapt, load_adapter
 from pipeline.models.encoder import Encoder, encode, load
-from pipeline.training.impscore.embedding import Tuned
+from pipeline.training.impscore.fit import Tuned
 
 TEXTS = ["nice hat", "close the door, please.", "what a day it was", "今天自然是好的", "cold in here"]
 

@@ -17,7 +17,7 @@ from pipeline.models import characters
 from pipeline.models.encoder import Encoder, encode, load
 from pipeline.tasks.impscore.train import read_shipped_groups
 from pipeline.tasks.record.encoders import load_encoder
-from pipeline.training.impscore.embedding import Tuned
+from pipeline.training.impscore.fit import Tuned
 
 NEWEST = characters.hash_lists()[-1]
 TEXTS = ["你可真准时。", "今天又没洗碗。", "某人今天又没洗碗呢[doge]", "请把门关上。"]

@@ -8,9 +8,9 @@ import pytest
 from pipeline import sample
 from pipeline.models.encoder import Encoder, load
 from pipeline.score.implicitness import Head, implicitness, load_heads, measure_distances
-from pipeline.tasks.impscore.in_force import KIND, SHIPPED
 from pipeline.tasks.impscore.rank import rank
 from pipeline.tasks.impscore.references import load_reference
+from pipeline.tasks.impscore.scoring import KIND, SHIPPED
 from pipeline.tasks.impscore.train import PROFILE, read_shipped_groups
 from pipeline.training import registry
 

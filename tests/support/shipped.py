@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.io.atomic import write_text
 from pipeline.score.reference import format_reference
 from pipeline.tasks.impscore import references, selftest
-from pipeline.tasks.impscore.in_force import SHIPPED, choose_model
+from pipeline.tasks.impscore.scoring import SHIPPED, choose_model
 from pipeline.training import registry
 
 

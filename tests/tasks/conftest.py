@@ -13,7 +13,7 @@ from pipeline import sample, warehouse
 from pipeline.llm.ledger import answers
 from pipeline.tasks.commenting import corpus, generated, grades
 from pipeline.tasks.daily import collect, score, tokenize
-from pipeline.tasks.impscore import in_force, pairs, train
+from pipeline.tasks.impscore import pairs, scoring, train
 from pipeline.tasks.labelling import csd
 from pipeline.tasks.record import model_registry
 from tests.support.rows.filled import filled
@@ -139,7 +139,7 @@ def enlist(tiny_folder: Path) -> Enlist:
             "encoder": encoder.name, "encoder_revision": encoder.revision, "recipe": {"features": 8, "seed": seed},
         }  # fmt: skip
         config = {
-            "kind": in_force.KIND, "heads": {"any": about}, "data_hash": "1", "completion_models": ["someone"],
+            "kind": scoring.KIND, "heads": {"any": about}, "data_hash": "1", "completion_models": ["someone"],
         }  # fmt: skip
         tensors = {f"any.{name}": value for name, value in model.state_dict().items()}
         numbers = empty("evaluations").drop("kind", "day", "model_id")

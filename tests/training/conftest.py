@@ -12,8 +12,7 @@ from pipeline.llm import cassette
 from pipeline.models.encoder import Encoder, encode, load
 from pipeline.sample import COMPLETIONS, GROUPS
 from pipeline.tables import empty
-from pipeline.training.impscore.corpus import Corpus
-from pipeline.training.impscore.embedding import Frozen
+from pipeline.training.impscore.fit import Corpus, Frozen
 
 Embed = Callable[[Corpus], Frozen]
 

@@ -12,7 +12,7 @@ import typer
 from pipeline import sample, warehouse
 from pipeline.commands.judge import judge
 from pipeline.commands.operate import stack
-from pipeline.commands.operate.airflow_api import Rest
+from pipeline.commands.operate.stack import Rest
 from pipeline.commands.terminal import console
 from pipeline.commands.terminal.console import out, table, working
 from pipeline.errors import UndertoneError

@@ -12,7 +12,7 @@ from typer import Exit
 
 from pipeline import private, settings, warehouse
 from pipeline.commands.operate import stack
-from pipeline.commands.terminal import console, failures
+from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Json
 from pipeline.errors import Missing, UndertoneError
 from pipeline.explanations import explain
@@ -20,7 +20,6 @@ from pipeline.tables import TABLES
 
 FIELDS = ("thing", "is_found", "detail", "remedy", "needed")  # of what was examined
 Result = tuple[bool, str, str]  # whether the thing is there, a detail, a remedy
-
 _TRAIN = "pip install 'undertone-text[train]'"
 _PACKAGES = {
     "apache-airflow": "optional, for the DAGs: pip install 'undertone-text[airflow]'",
@@ -53,19 +52,12 @@ def examine() -> pl.DataFrame:
     parts: dict[str, Callable[[], Result]] = {
         "Python": _examine_python,
         **{name: partial(_examine_package, name, remedy) for name, remedy in _PACKAGES.items()},
-        "sentence encoder": _examine_encoder,
-        "WordNet": _examine_wordnet,
-        "stanza models": _examine_stanza,
-        "GPU": _examine_gpu,
-        "key for user ids": _examine_user_key,
-        "tables": _examine_tables,
-        "private files": _examine_private,
-        "ImpScore model": _examine_model,
-        "selftest": _examine_scores,
-        "erased training texts": _examine_erased,
-        "language model": _examine_language_model,
+        "sentence encoder": _examine_encoder, "WordNet": _examine_wordnet, "stanza models": _examine_stanza,
+        "GPU": _examine_gpu, "key for user ids": _examine_user_key, "tables": _examine_tables,
+        "private files": _examine_private, "ImpScore model": _examine_model, "selftest": _examine_scores,
+        "erased training texts": _examine_erased, "language model": _examine_language_model,
         "Airflow": _examine_airflow,
-    }
+    }  # fmt: skip
     findings = [(name, *_run(part), name in _NEEDED) for name, part in parts.items()]
     return pl.DataFrame(findings, FIELDS, orient="row")
 
@@ -74,7 +66,7 @@ def _run(part: Callable[[], Result]) -> Result:
     try:
         return part()
     except Exception as error:  # noqa: BLE001 - a doctor that stops at the first broken part is of no use
-        code, message = explain(error) or failures.bug(error)
+        code, message = explain(error) or console.bug(error)
         return False, message, "undertone init" if code == Missing.exit_code else ""
 
 
@@ -147,7 +139,7 @@ def _examine_tables() -> Result:
         try:
             counts[name] = int(warehouse.scan(name).select(pl.len()).collect().item())
         except Exception as error:  # noqa: BLE001 - each broken table is named
-            broken.append(f"{name}: {(explain(error) or failures.bug(error)).message}")
+            broken.append(f"{name}: {(explain(error) or console.bug(error)).message}")
     if broken:
         return False, f"{len(broken)} cannot be read: {'; '.join(broken)}", "undertone maintain --dry-run"
     return True, f"{settings.warehouse()} ({counts['comments']:,} comments, {counts['scores']:,} scores)", ""
@@ -160,10 +152,10 @@ def _examine_private() -> Result:
 
 
 def _examine_model() -> Result:
-    from pipeline.tasks.impscore import in_force
+    from pipeline.tasks.impscore import scoring
 
     try:
-        model_id = in_force.choose_model().load().model_id
+        model_id = scoring.choose_model().load().model_id
     except UndertoneError as error:
         remedy = f"copy its folder to {settings.models()}, or train one: undertone train impscore --promote"
         return False, str(error), remedy

@@ -1,20 +1,31 @@
-"""The terminal: progress bars, elsewhere plain log lines; tables; errors as one line."""
+"""The terminal: progress bars, elsewhere plain log lines; tables; errors as one line, with an exit code.
+An error that `explanations` does not know is a bug: 70, and a file with its places in the code and no message.
+"""
 
+import contextlib
 import io
 import json
 import logging
+import os
+import signal
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 from typer import echo
 
-from pipeline import left_out, logs
+from pipeline import left_out, logs, settings
+from pipeline.errors import UndertoneError
+from pipeline.explanations import BUG, Failure, flatten_message, list_places
 from pipeline.io.visible import escape_invisible
+from pipeline.private import make_folder
 from pipeline.progress import OnProgress, describe, show_lines, show_with
 
 if TYPE_CHECKING:
@@ -22,7 +33,6 @@ if TYPE_CHECKING:
 
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 200)  # in a file or pipe nothing is cut off
 err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else 200)
-
 _IS_TAKEN: list[bool] = []  # whether the JSON of this command contains what was left out
 _BARS: list[Any] = []  # the progress in a terminal, shared by work inside other work
 
@@ -50,17 +60,16 @@ def prepare_streams() -> None:
 
 def report_failure(error: BaseException, *, is_debug: bool) -> int:
     """Print what ended the command and return its exit code."""
-    from pipeline.commands.terminal import failures
     from pipeline.explanations import explain
 
-    if failures.is_closed(error):
-        return failures.CLOSED
+    if is_closed(error):
+        return CLOSED
     if isinstance(error, SystemExit) and isinstance(error.code, int):
-        code, message = error.code, failures.STOPPED.get(error.code, "")
+        code, message = error.code, STOPPED.get(error.code, "")
     elif isinstance(error, KeyboardInterrupt):
-        code, message = failures.INTERRUPTED, failures.STOPPED[failures.INTERRUPTED]
+        code, message = INTERRUPTED, STOPPED[INTERRUPTED]
     else:
-        code, message = explain(error) or failures.bug(error, is_written=not is_debug)
+        code, message = explain(error) or bug(error, is_written=not is_debug)
     if is_debug and not isinstance(error, SystemExit):
         traceback.print_exception(error)
     with suppress(OSError):  # standard error has no reader any more
@@ -96,7 +105,6 @@ def report(text: str) -> None:
 @contextmanager
 def show_progress(name: str, total: int | None = None) -> Iterator[OnProgress]:
     """Show the progress of some work: a bar in a terminal, elsewhere a line a minute.
-
     The bar of work inside other work is a row below it; all rows go away at the end.
     """
     if not err.is_terminal:
@@ -199,3 +207,59 @@ def _format_cell(value: Any) -> str:
 def _printable(text: str) -> str:
     """Return a text in one line, with visible marks for the controls by which a comment could reach the terminal."""
     return escape_invisible(text.replace("\n", " ").replace("\t", " "))
+
+
+INTERRUPTED = 130
+CLOSED = 141  # as of a program in a shell whose reader closed the pipe
+TERMINATED = 143
+STOPPED = {
+    INTERRUPTED: "stopped by Ctrl-C; what was not finished was not written, run it again",
+    TERMINATED: "stopped by SIGTERM; what was not finished was not written, run it again",
+}
+_REPORTS = 20  # older ones are removed
+
+
+def bug(error: BaseException, *, is_written: bool = True) -> Failure:
+    """Describe an unexpected error; write a file with its places in the code, unless the traceback is printed."""
+    path = _write_report(error) if is_written else None
+    place = f"; {path} says where" if path else "; --debug prints where" if is_written else ""
+    name, message = type(error).__name__, flatten_message(error)
+    return Failure(BUG, f"a bug in Undertone: {name}: {message}{place}; please report it")
+
+
+def _write_report(error: BaseException) -> Path | None:
+    try:
+        folder = make_folder(settings.home() / "errors")
+        path = folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}.txt"
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
+            file.writelines(list_places(error))
+        for old_report in sorted(folder.glob("*.txt"))[:-_REPORTS]:
+            old_report.unlink(missing_ok=True)
+    except (OSError, UndertoneError, ValueError):
+        return None
+    return path
+
+
+def resend(unraisable: Any) -> None:
+    """Send a signal again that came inside a destructor or a callback, where Python drops every exception."""
+    if number := {SystemExit: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}.get(unraisable.exc_type):
+        Timer(0.05, os.kill, (os.getpid(), number)).start()
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def is_closed(error: BaseException) -> bool:
+    """Return whether the reader of our output closed it, as `| head` does; typer and rich make an exit of that."""
+    return isinstance(error.__context__ if isinstance(error, SystemExit) else error, BrokenPipeError)
+
+
+def silence() -> None:
+    """Discard what the buffers of both streams still hold, so that the interpreter's last flush cannot fail."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except OSError:
+                os.dup2(null, stream.fileno())
+        os.close(null)

@@ -10,10 +10,9 @@ from typer import Option
 from pipeline.errors import BadInput
 
 MaybeDay = Annotated[str, Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today")]
-Day = Annotated[
+Day = Annotated[  # `MaybeDay` is empty where no day is named, `Day` is today's then
     str, Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today", callback=lambda day: day or today())
 ]
-"""`MaybeDay` is empty where no day is named, `Day` is today's then."""
 Json = Annotated[bool, Option("--json", help="JSON instead of a table: one object a line.")]
 TextColumn = Annotated[str | None, Option("--text-column", "-c", help="Column with texts; text or comment by default.")]
 Model = Annotated[str | None, Option("--model", "-m", help="Folder or id of a model; by default the one in force.")]

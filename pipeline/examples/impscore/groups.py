@@ -1,16 +1,18 @@
 """Graded groups: one intent in several wordings, from the most explicit to the most implicit (ImpScore, section 6.1).
-
 The paper's are not public. Those of the sample are ours, so that neither length nor punctuation gives the level away.
+Its choice questions (which option means the same as the reference? IMP-33) are read from a file or built from groups.
 """
 
 import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.io.fields import check_choice, check_field
+from pipeline.examples.splits import SEED
+from pipeline.io.fields import check_choice, check_field, check_text, is_index
 from pipeline.io.hashes import hash_text
 from pipeline.io.lines import read_json_lines
 from pipeline.text.language import detect_language
@@ -54,7 +56,6 @@ def find_language() -> pl.Expr:
 
 def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
     """Read lines of JSON `{"rater": str, "group": str, "ranks": [one a sentence, 1 the most explicit, ties equal]}`.
-
     All raters should have ranked the same groups. Returns rater, group, level, rank. BadInput with line and field.
     """
     sizes = dict(groups.group_by("group").len().iter_rows())
@@ -78,3 +79,44 @@ def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
     if ratings.group_by("group").agg(pl.col("rater").n_unique())["rater"].n_unique() > 1:
         raise BadInput(f"{path}: some raters ranked groups that others did not; keep the groups that all ranked")
     return ratings
+
+
+OPTIONS = 3
+SCHEMA: dict[str, pl.DataType] = {"reference": pl.String(), "options": pl.List(pl.String), "answer": pl.Int64()}
+
+
+def read_questions(path: Path) -> pl.DataFrame:
+    """Read lines of JSON `{"reference": str, "options": [str], "answer": index}`; BadInput with line and field."""
+    rows = []
+    for number, entry in read_json_lines(path):
+        location = f"{path}, line {number}"
+        check_text(entry, "reference", location)
+        count = len(check_choice(entry, "options", location))
+        expected = f"the index of the right option, from 0 to {count - 1}"
+        check_field(entry, "answer", location, expected, is_index(entry.get("answer"), count))
+        rows.append({name: entry[name] for name in SCHEMA})
+    if not rows:
+        raise BadInput(f"{path}: the file holds no questions")
+    return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def build_questions(groups: pl.DataFrame, options: int = OPTIONS, seed: int = SEED) -> pl.DataFrame:
+    """Build a question from each graded group: which most implicit sentence means its most explicit one?
+
+    The wrong options are drawn from other groups, and so is the index of the right one. Returns rows as of `read`, and
+    group, by the groups' names. BadInput if there are too few groups whose most implicit sentences differ.
+    """
+    ends = groups.sort("group", "level").group_by("group", maintain_order=True)
+    questions = ends.agg(reference=pl.col("text").first(), hint=pl.col("text").last())
+    hints = questions["hint"].unique().sort().to_list()
+    if not 2 <= options <= len(hints):
+        raise BadInput(f"{options} options: expected 2 or more, and no more than the {len(hints)} groups that differ")
+    rng = np.random.default_rng(seed)
+    rows = []
+    for group, reference, hint in questions.iter_rows():
+        candidates = [hints[i] for i in rng.choice(len(hints), options, replace=False)]
+        distractors = [text for text in candidates if text != hint][: options - 1]
+        answer = int(rng.integers(options))
+        choices = [*distractors[:answer], hint, *distractors[answer:]]
+        rows.append({"reference": reference, "options": choices, "answer": answer, "group": group})
+    return pl.DataFrame(rows, schema=SCHEMA | {"group": pl.String()})

@@ -1,5 +1,4 @@
 """The quality of pairs by a judge: a sample to judge, and ratings of the answers (ImpScore, appendix A.2).
-
 A pair is appropriate if its first sentence is more implicit, and both mean the same just if the pair is positive.
 """
 
@@ -16,19 +15,17 @@ from pipeline.examples.splits import SEED
 
 PER_SOURCE = 20
 BOUNDS = (0.2, 0.4, 0.6, 0.8)
-PUBLISHED = {
+PUBLISHED = {  # ratings of table 7, from 1 to 5, by our names of the sources; `ishate` is its Adversarial
     **dict.fromkeys(("toxigen", "latent_hatred", "dghsd", "ishate", "sbic", "imppres", "ludwig"), 5),
     **dict.fromkeys(("semeval_irony", "snarks", "r3"), 5),
     **dict.fromkeys(("implicatures", "absa", "pdtb"), 4),
 }
-"""Ratings of table 7, from 1 to 5, by our names of the sources; `ishate` is its Adversarial."""
 VERDICTS = {"": None} | dict.fromkeys(("1", "1.0", "yes", "true"), True)
 VERDICTS |= dict.fromkeys(("0", "0.0", "no", "false"), False)
 
 
 def sample(pairs: pl.DataFrame, per_source: int = PER_SOURCE, seed: int = SEED) -> pl.DataFrame:
     """Draw sentence pairs to judge, half of them positive, each from another pair, in random order.
-
     A source with fewer pairs gives all of them, or one fewer if their number is odd. Returns item (from 1), source,
     first, second, which the judge sees; kind (positive or negative), which is hidden.
     """
@@ -55,7 +52,6 @@ def rate_share(share: float) -> int:
 
 def read_judgements(path: Path, key: Path) -> pl.DataFrame:
     """Read a judge's file with its key, for `rate_sources`: source, appropriate (null where an answer is blank).
-
     The file is that of `sample` with `same_meaning` and `first_more_implicit` filled with 1 or 0; the key has item,
     source, kind. BadInput with file, row and field for a fault.
     """

@@ -1,5 +1,4 @@
 """Cloze items of ReCAM: a passage, a summary with a word left out, five words for it (ReCAM, table 1; REC-01).
-
 A line of the official files is `{"article", "question", "option_0" … "option_4", "label"}`; the question holds
 `@placeholder` once, and the label is the index of the right option from 0.
 """
@@ -106,13 +105,10 @@ def compute_statistics(items: pl.DataFrame) -> pl.DataFrame:
     """Compute what table 5 has, and more; the share of the commonest index is .2 if indices are random."""
     passage_words, question_words = (pl.col(name).str.count_matches(r"\S+") for name in ("article", "question"))
     measures = {
-        "items": pl.len(),
-        "articles": normalise().n_unique(),
+        "items": pl.len(), "articles": normalise().n_unique(),
         "right_words": select_right_option().str.to_lowercase().n_unique(),
-        "options": pl.col("options").explode().str.to_lowercase().n_unique(),
-        "words_of_passage": passage_words.mean(),
-        "longest_passage": passage_words.max(),
-        "words_of_question": question_words.mean(),
+        "options": pl.col("options").explode().str.to_lowercase().n_unique(), "words_of_passage": passage_words.mean(),
+        "longest_passage": passage_words.max(), "words_of_question": question_words.mean(),
         "commonest_place": pl.col("label").value_counts().struct.field("count").max() / pl.len(),
-    }
+    }  # fmt: skip
     return items.select(**measures).cast(pl.Float64).unpivot(variable_name="what")

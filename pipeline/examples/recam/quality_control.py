@@ -34,7 +34,6 @@ class Selection(NamedTuple):
 
 def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
     """Select the answers that count by appendix E.
-
     Reasons, of which the first that holds is given: unknown_item, incomplete (no answer after reading, or no
     difficulty, so that the rules cannot be applied), rater_below, no_span, easy_and_wrong. Answers are those of
     `questionnaire.build_answers`, each rater's to an item once. Of raters, in order of their ids, n counts the answers
@@ -54,11 +53,9 @@ def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
     spans = (pl.col(name).fill_null("").str.strip_chars() == "" for name in ("span_1", "span_2"))
     faults = {
         "unknown_item": pl.col("label").is_null(),
-        "incomplete": pl.any_horizontal(pl.col("after", "difficulty").is_null()),
-        "rater_below": ~pl.col("is_kept"),
-        "no_span": pl.any_horizontal(spans),
-        "easy_and_wrong": (pl.col("difficulty") == "easy") & ~pl.col("is_right"),
-    }
+        "incomplete": pl.any_horizontal(pl.col("after", "difficulty").is_null()), "rater_below": ~pl.col("is_kept"),
+        "no_span": pl.any_horizontal(spans), "easy_and_wrong": (pl.col("difficulty") == "easy") & ~pl.col("is_right"),
+    }  # fmt: skip
     row_key = pl.format("{}/{}", "item_id", "rater_id").alias("row_key")
     valid, dropped = split_off(rows, choose_first(faults), ["reason", row_key])
     return Selection(valid.select(*answers.columns, "is_right_before", "is_right"), dropped, raters.sort("rater_id"))
@@ -66,7 +63,6 @@ def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
 
 def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Measure the accuracy of each item's raters, and flag the two kinds of noise of section 3.6 (REC-26).
-
     `selected` are the answers that count, `answers` all of them. Shares are of raters by option; second shares add up
     to less than 1 where raters named none. Numbers are null without answers, the flags with too few.
     """
@@ -81,11 +77,9 @@ def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataF
     labels = items.select("item_id", "label")
     rows_of_items = selected.join(labels, on="item_id").group_by("item_id")
     summaries = rows_of_items.agg(
-        n=pl.len().cast(pl.Int64),
-        accuracy_before=(pl.col("before") == pl.col("label")).mean(),
-        accuracy_after=(pl.col("after") == pl.col("label")).mean(),
-        **shares,
-    )
+        n=pl.len().cast(pl.Int64), accuracy_before=(pl.col("before") == pl.col("label")).mean(),
+        accuracy_after=(pl.col("after") == pl.col("label")).mean(), **shares,
+    )  # fmt: skip
     answer_counts = answers.group_by("item_id").agg(n_given=pl.len().cast(pl.Int64))
     for frame in (answer_counts, summaries):
         labels = labels.join(frame, on="item_id", how="left", maintain_order="left")

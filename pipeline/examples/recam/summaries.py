@@ -25,15 +25,11 @@ from pipeline.io.fields import check_field, is_text_list
 from pipeline.io.lines import parse_object, read_lines, read_text
 from pipeline.reasons import choose_first, split_off
 
-COLUMNS = {
-    "article_id": ("id", "article_id"),
-    "text": ("document", "article", "text"),
-    "summary": ("summary",),
-}
-"""Fields, and the columns that may hold them; the first that exists is taken."""
+COLUMNS = {  # fields, and the columns that may hold them; the first that exists is taken
+    "article_id": ("id", "article_id"), "text": ("document", "article", "text"), "summary": ("summary",),
+}  # fmt: skip
 SPLITS = ("train", "validation", "test")
 SCHEMA: dict[str, pl.DataType] = dict.fromkeys((*COLUMNS, "split"), pl.String())
-
 _BATCH = 2_000  # articles in memory as Python objects
 _MARK = re.compile(r"\[(SN|XSUM)\]([A-Z-]+)\[\1\]")
 _SECTIONS = {"FIRST-SENTENCE": "summary", "INTRODUCTION": "summary", "RESTBODY": "text"}
@@ -52,7 +48,6 @@ class Articles(NamedTuple):
 
 def read(path: Path, splits: Path | None = None) -> Articles:
     """Read all articles with summaries of a file with rows or a folder; the split of an id is that of `splits`.
-
     A duplicate is an article whose id came before, or whose text and summary did but for capitals and blanks. A summary
     that holds `@placeholder` can be no question. BadInput names file, row and field.
     """
@@ -107,10 +102,8 @@ def _find_columns(chunk: files.Chunk, path: Path) -> dict[str, str]:
         if column := next((name for name in names if name in names_in_file), None):
             columns[field] = column
         elif field in {"text", "summary"}:
-            raise BadInput(
-                f"{path}: expected a column {' or '.join(names)} with the {field}; found "
-                f"{', '.join(map(str, names_in_file))}; rename the column"
-            )
+            problem = f"{path}: expected a column {' or '.join(names)} with the {field}; found"
+            raise BadInput(f"{problem} {', '.join(map(str, names_in_file))}; rename the column")
     return columns
 
 

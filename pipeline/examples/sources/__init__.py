@@ -1,5 +1,4 @@
 """The thirteen data sets that ImpScore was trained on (section 4, table 6), and a user's own sentences.
-
 In: files as published. Out: rows of `sentences` without `source`, and dropped rows with a reason.
 """
 
@@ -10,41 +9,37 @@ import polars as pl
 from pipeline.collect.privacy.anonymise import scrub_ids
 from pipeline.collect.privacy.particulars import scrub_column
 from pipeline.errors import BadInput
-from pipeline.examples.sources import dialogue, hate, opinion
-from pipeline.examples.sources.dialogue import LUDWIG_ALTERNATIVE
-from pipeline.examples.sources.files import find_files, read_table
-from pipeline.examples.sources.layout import Read, Source, finish, is_filled, map_labels, refuse
+from pipeline.examples.sources import published
+from pipeline.examples.sources.files import Read, Source, find_files, finish, is_filled, map_labels, read_table, refuse
+from pipeline.examples.sources.published import LUDWIG_ALTERNATIVE
 from pipeline.text.language import detect_language
 
 __all__ = ["LUDWIG_ALTERNATIVE", "READERS", "SOURCES", "Read", "Source", "read", "read_own"]
-
 LABELS = "labels"
 GPT35 = "gpt-3.5-turbo-0125"  # the footnote of Table 6
 GPT4 = "gpt-4o"
 
-SOURCES: dict[str, Source] = {
-    "toxigen": Source(hate.read_toxigen, hate.PROMPT, 2_648, GPT35),
-    "latent_hatred": Source(hate.read_latent_hatred, None, 12_036, LABELS),
-    "dghsd": Source(hate.read_dghsd, hate.PROMPT, 3_415, GPT35),
-    "ishate": Source(hate.read_ishate, hate.PROMPT, 25_193, GPT35),
-    "sbic": Source(hate.read_sbic, None, 8_316, LABELS),
-    "implicatures": Source(dialogue.read_implicatures, dialogue.PROMPT, 955, GPT35),
-    "imppres": Source(dialogue.read_imppres, None, 300, LABELS),
-    "ludwig": Source(dialogue.read_ludwig, None, 718, GPT35),  # see dialogue.LUDWIG_ALTERNATIVE
-    "semeval_irony": Source(opinion.read_semeval_irony, "irony_en", 1_316, GPT4),
-    "absa": Source(opinion.read_absa, "review_en", 933, GPT35),
-    "snarks": Source(opinion.read_snarks, "sarcasm_en", 180, GPT4),
-    "r3": Source(opinion.read_r3, None, 150, LABELS),  # "Original" in Table 6, whose text speaks of prompting (IMP-15)
-    "pdtb": Source(dialogue.read_pdtb, None, 130, LABELS),
+SOURCES: dict[str, Source] = {  # by name, in the order of Table 6
+    "toxigen": Source(published.read_toxigen, published.HATE_PROMPT, 2_648, GPT35),
+    "latent_hatred": Source(published.read_latent_hatred, None, 12_036, LABELS),
+    "dghsd": Source(published.read_dghsd, published.HATE_PROMPT, 3_415, GPT35),
+    "ishate": Source(published.read_ishate, published.HATE_PROMPT, 25_193, GPT35),
+    "sbic": Source(published.read_sbic, None, 8_316, LABELS),
+    "implicatures": Source(published.read_implicatures, published.DIALOGUE_PROMPT, 955, GPT35),
+    "imppres": Source(published.read_imppres, None, 300, LABELS),
+    "ludwig": Source(published.read_ludwig, None, 718, GPT35),  # see dialogue.LUDWIG_ALTERNATIVE
+    "semeval_irony": Source(published.read_semeval_irony, "irony_en", 1_316, GPT4),
+    "absa": Source(published.read_absa, "review_en", 933, GPT35),
+    "snarks": Source(published.read_snarks, "sarcasm_en", 180, GPT4),
+    "r3": Source(published.read_r3, None, 150, LABELS),  # "Original" there, but the text speaks of prompting (IMP-15)
+    "pdtb": Source(published.read_pdtb, None, 130, LABELS),
 }
-"""By name, in the order of Table 6."""
-READERS = {name: source.read for name, source in SOURCES.items()} | {"davidson": hate.read_davidson}
+READERS = {name: source.read for name, source in SOURCES.items()} | {"davidson": published.read_davidson}
 """Of these and of Davidson, whose implicitness is measured (section 7.1), and of which no pair is built."""
 
 
 def read(name: str, path: Path, keep: pl.Expr | None = None) -> Read:
     """Read the sentences of one of the `READERS` from its published file or folder.
-
     Sentences that do not fulfil `keep`, a condition on the columns of the result, are dropped as `filtered`: for pairs
     that differ in entailment but not in implicitness (IMP-18). BadInput for an unknown name, absent files, or a fault
     in the layout, with file, line and field.
@@ -56,7 +51,6 @@ def read(name: str, path: Path, keep: pl.Expr | None = None) -> Read:
 
 def read_own(path: Path, keep: pl.Expr | None = None) -> Read:
     """Read a csv, tsv, jsonl or parquet file with a column `text`; others: explicit, label, lang, prompt, item_id.
-
     By default the label is implicit, the script of the text decides lang, and item_id is `<file>:<row>`. `keep` is as
     in `read`.
     """

@@ -1,7 +1,10 @@
-"""Published files as frames of text and as XML elements; a fault is BadInput with file and line."""
+"""Published files as frames of text and as XML elements, and what all readers share: clean, drop with a reason.
+A fault is BadInput with file and line.
+"""
 
 import fnmatch
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,12 +13,13 @@ from xml.parsers import expat
 import polars as pl
 
 from pipeline import left_out
+from pipeline.collect.sites.markup import unescape
 from pipeline.errors import BadInput
 from pipeline.io.lines import read_json_lines, read_records
 from pipeline.io.spreadsheets import restore_texts
+from pipeline.reasons import choose_first, split_off
 
 PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there, and `<file name>:<row>`
-
 _Rows = Iterator[tuple[int, Mapping[str, Any]]]  # the line a row begins on, and its fields
 
 
@@ -35,14 +39,10 @@ def find_files(path: Path, *patterns: str, is_each_needed: bool = False) -> list
 
 
 def read_table(
-    paths: Iterable[Path],
-    columns: Mapping[str, tuple[str, ...]],
-    optional: Mapping[str, tuple[str, ...]] | None = None,
-    *,
-    quoted: bool = True,
-) -> pl.DataFrame:
+    paths: Iterable[Path], columns: Mapping[str, tuple[str, ...]],
+    optional: Mapping[str, tuple[str, ...]] | None = None, *, quoted: bool = True,
+) -> pl.DataFrame:  # fmt: skip
     """Read rows of csv, tsv, txt (tabs), jsonl or parquet files of one layout as text; BadInput with file and line.
-
     `columns` has our name of each column, and its names in published files, in any order and case; optional columns may
     be absent and are null then. With `quoted`, quotation marks in csv and tsv enclose fields.
     """
@@ -65,12 +65,9 @@ def read_table(
 
 
 def _map_columns(
-    path: Path,
-    line: int,
-    fields: Mapping[str, Any],
-    columns: Mapping[str, tuple[str, ...]],
+    path: Path, line: int, fields: Mapping[str, Any], columns: Mapping[str, tuple[str, ...]],
     optional: Mapping[str, tuple[str, ...]],
-) -> dict[str, str | None]:
+) -> dict[str, str | None]:  # fmt: skip
     key_by_name = {key.strip().lower(): key for key in fields}
     names = {
         column: next((key_by_name[name.lower()] for name in file_names if name.lower() in key_by_name), None)
@@ -162,3 +159,86 @@ def read_elements(path: Path, item: str) -> list[list[Element]]:
 def join_texts(elements: Iterable[Element], tag: str) -> str:
     """Join the texts of the elements with a tag."""
     return " ".join("".join(element.texts) for element in elements if element.tag == tag)
+
+
+COLUMNS = ("item_id", "lang", "text", "label", "explicit", "prompt")
+
+
+class Read(NamedTuple):
+    """The rows of a data set: those of `sentences` and `dropped` together are the rows read."""
+
+    sentences: pl.DataFrame  # item_id, lang, text, label, explicit, prompt
+    dropped: pl.DataFrame  # reason, row_key (the item_id)
+
+
+class Source(NamedTuple):
+    """A data set of Table 6."""
+
+    read: Callable[[Path], Read]  # a file, or the folder of the published files
+    prompt: str | None  # prompt file that asks for the explicit form; None if labels have it
+    table6: int  # pairs of Table 6
+    writer: str  # "labels", or the model that wrote the explicit forms
+
+
+def clean(column: str, *, entities: bool = False) -> pl.Expr:
+    """Strip a text and make its blanks single; of tweets and posts also resolve HTML entities."""
+    text = pl.col(column).map_elements(unescape, return_dtype=pl.String) if entities else pl.col(column)
+    return text.str.replace_all(r"\s+", " ").str.strip_chars()
+
+
+def is_filled(column: str) -> pl.Expr:
+    """Test whether a text is present and not blank."""
+    return (pl.col(column).str.strip_chars().str.len_chars() > 0).fill_null(value=False)
+
+
+def refuse(rows: pl.DataFrame, bad: pl.Expr, field: str, expected: str, name: str = "") -> None:
+    """Raise BadInput with file, line and field, or its name in the file, of the first bad row, if there is one."""
+    for file, line, value in rows.filter(bad).select("file", "line", field).head(1).iter_rows():
+        raise BadInput(f"{file}, line {line}: field {name or field!r} should be {expected} but is {value!r:.60}")
+
+
+def parse_numbers(
+    rows: pl.DataFrame, column: str, low: float = -math.inf, high: float = math.inf, name: str = ""
+) -> pl.DataFrame:
+    """Parse a column as numbers, null where blank; BadInput for a value that is no number from `low` to `high`."""
+    value = pl.col(column).str.strip_chars().cast(pl.Float64, strict=False)
+    is_in_range = value.is_between(low, high).fill_null(value=False)
+    expected = f"a number from {low:g} to {high:g}" if math.isfinite(low) else "a number"
+    refuse(rows, is_filled(column) & ~is_in_range, column, expected, name)
+    return rows.with_columns(value.alias(column))
+
+
+def map_labels(rows: pl.DataFrame, column: str, labels: dict[str, str]) -> pl.Expr:
+    """Map values to their labels, null where blank; BadInput for a value that is not among them."""
+    value = pl.col(column).str.strip_chars().str.to_lowercase()
+    label_by_name = {name.lower(): label for name, label in labels.items()}
+    refuse(rows, is_filled(column) & ~value.is_in(list(label_by_name)), column, f"one of {', '.join(labels)}")
+    return value.replace_strict(label_by_name, default=None, return_dtype=pl.String)
+
+
+def finish(
+    rows: pl.DataFrame, prompt: str | pl.Expr | None = None, *, lang: str | pl.Expr = "en", entities: bool = False
+) -> Read:
+    """Separate sentences and dropped rows: rows with file, line, item_id, text, label, perhaps explicit and reason.
+    A row is dropped for its reason; else as `blank_text`, `no_label`, or `same_text` if its explicit form is the same
+    text. `prompt` stays on implicit sentences without an explicit form.
+    """
+    refuse(rows, ~is_filled("item_id"), "item_id", "an id")
+    refuse(rows, ~pl.col("item_id").is_first_distinct(), "item_id", "one that no other row has")
+    absent = [pl.lit(None, pl.String).alias(name) for name in ("explicit", "reason") if name not in rows.columns]
+    rows = rows.with_columns(*absent).with_columns(
+        clean(name, entities=entities).replace("", None) for name in ("text", "explicit")
+    )
+    faults = {
+        "blank_text": pl.col("text").is_null(),
+        "no_label": pl.col("label").is_null(),
+        "same_text": pl.col("explicit") == pl.col("text"),
+    }
+    needs_prompt = (pl.col("label") == "implicit") & pl.col("explicit").is_null()
+    rows = rows.with_columns(
+        lang=lang if isinstance(lang, pl.Expr) else pl.lit(lang),
+        prompt=pl.when(needs_prompt).then(prompt if isinstance(prompt, pl.Expr) else pl.lit(prompt, pl.String)),
+    )
+    reason = pl.coalesce("reason", choose_first(faults))
+    sentences, dropped = split_off(rows, reason, ["reason", pl.col("item_id").alias("row_key")])
+    return Read(sentences.select(COLUMNS), dropped)

@@ -1,5 +1,4 @@
 """Quality of a scorer of comments: against people's grades, within an article, beyond the comment's length.
-
 Longer comments get better grades, so beside every scorer stand baselines (`report_baselines`), and pairs of comments of
 about the same length. Intervals are of a bootstrap over articles, whose comments depend on each other.
 """
@@ -17,7 +16,6 @@ from pipeline.metrics.resample import Ints as IndexArray
 
 NEAR = 1.1  # times as long the longer of two comments may be that count as of one length
 SCHEMA = {"metric": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
-
 _MARKS = "?？!！…,，.。;；:：\"“”'‘’()（）\n"
 _BLOCK = 1 << 22  # comparisons held at a time
 

@@ -1,20 +1,24 @@
-"""Surface baselines that a measure of implicitness must beat.
+"""Surface baselines that a measure of implicitness must beat, and how far a scorer orders texts next to them.
 
 On public pairs the longer sentence is the implicit one in 85% of cases and more. Each baseline sees one kind of surface
 feature of one sentence and is fitted on the training part; a comparison that it cannot decide counts half.
+
+A scorer is measured on rows of group (drawn as a whole for intervals), item (within it values are compared), level and
+text, and a value of each text. The items are graded groups or pairs; of labelled texts all values are compared.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.impscore.ranking import average_correlations
-from pipeline.metrics.resample import SEED, Floats
+from pipeline.metrics import resample
+from pipeline.metrics.impscore.studies import average_correlations, kendall_tau
+from pipeline.metrics.ndd.predicates import auc
+from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, draw_counts, iterate_counts, number_units
 
 Texts = Sequence[str]
-
 MARKS = "?？!！…,，.。;；:：\"“”'‘’()（）-—~～"
 BASELINES = ("length", "punctuation", "words", "source")
 FOLDS = 5
@@ -68,7 +72,6 @@ def score_pairs(train: pl.DataFrame, test: pl.DataFrame, name: str) -> tuple[Flo
 
 def audit(pairs: pl.DataFrame) -> pl.DataFrame:
     """Measure the implicitness accuracy of each baseline, by source and overall.
-
     Fitted on the split `train` and measured on `test`, else crosswise over five parts with near duplicates
     (`cluster_id`) in one. Returns subset (`all` or a source), baseline, accuracy in [0, 1], pair_count (measured
     triples).
@@ -105,7 +108,6 @@ def _split_crosswise(rows: pl.DataFrame, column: str) -> Iterator[tuple[pl.DataF
 
 def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = None) -> pl.DataFrame:
     """Compute mean Kendall tau and Spearman rho of each baseline on graded groups; `longer` counts characters.
-
     The baselines are fitted on the training groups; without any, crosswise. Returns baseline, kendall_tau,
     spearman_rho, group_count.
     """
@@ -122,7 +124,6 @@ def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = No
 
 def predict_levels(name: str, rows: pl.DataFrame, training_rows: pl.DataFrame | None = None) -> Floats:
     """Predict the levels of texts by a baseline fitted to those of training rows; without any, crosswise: [n].
-
     Rows have group, level and text. A group is in one part of the crosswise fit. A level counts as its difference from
     the mean of its group, or of its `item` where there is that column.
     """
@@ -147,3 +148,48 @@ def predict_values(name: str, training_texts: Texts, target: Floats, texts: Text
 
     predict = _fit_baseline(name, training_texts, [""] * len(training_texts), target, Ridge())
     return np.asarray(predict(texts, [""] * len(texts)), float)
+
+
+TAU, SHARE, AUC = "kendall_tau", "pairs_in_order", "auc"
+CHANCE: Mapping[str, float] = {TAU: 0.0, SHARE: 0.5, AUC: 0.5}
+SURFACE = BASELINES[:3]
+TRANSFER = "shipped words"  # words, fitted on the shipped groups as the shipped model is
+OTHERS = (*SURFACE, TRANSFER, "chance")
+LEAST = 10  # groups for an interval
+
+
+def measure(rows: pl.DataFrame, values: pl.Series, metric: str) -> dict[str, Any] | None:
+    """Measure values of texts: metric, value, low, high (95 %), n (groups, pairs or texts); None with nothing to order.
+
+    - kendall_tau: the mean over items; a tie is neither right nor wrong.
+    - pairs_in_order: the share of pairs in which the implicit text has the higher value; a tie is half.
+    - auc: the chance that a text labelled 1 has a higher value than one labelled 0; a tie is half.
+
+    An item of which a text has no value is left out. Without ten groups there is no interval.
+    """
+    has_value = pl.col("value").is_not_null()
+    scored = rows.with_columns(value=values.cast(pl.Float64))
+    scored = scored.filter(has_value if metric == AUC else has_value.all().over("item"))
+    if scored["level"].n_unique() < 2:
+        return None
+    if metric == AUC:
+        units, is_implicit = number_units(scored["group"], scored.height), (scored["level"] > 0).to_numpy()
+        ranks, counts = scored["value"].rank("dense").to_numpy(), iterate_counts(int(units.max()) + 1, DRAWS, SEED)
+        value, *areas = (auc(ranks, is_implicit, count[units]) for count in counts)
+        n, samples = scored.height, np.array(areas)
+    else:
+        items = scored.group_by("item", maintain_order=True).agg("level", "value", pl.col("group").first())
+        numbers = np.array([kendall_tau(*lists) for lists in items.select("level", "value").iter_rows()])
+        numbers = (numbers + 1) / 2 if metric == SHARE else numbers
+        n, value = items.height, float(numbers.mean())
+        sums = resample.sum_units(np.column_stack([numbers, np.ones(n)]), number_units(items["group"], n))
+        totals, sizes = resample.sum_samples(sums, draw_counts(len(sums), DRAWS, SEED)).T
+        samples = totals / sizes
+    low, high = bounds(samples) if scored["group"].n_unique() >= LEAST else (None, None)
+    return {"metric": metric, "value": value, "low": low, "high": high, "n": n}
+
+
+def predict_surface(rows: pl.DataFrame, training_rows: pl.DataFrame | None = None) -> dict[str, pl.Series]:
+    """Predict levels by length, punctuation and words, fitted on training rows or crosswise; `chance` is constant."""
+    predictions = {name: predict_levels(name, rows, training_rows).round(9) for name in SURFACE}
+    return {name: pl.Series(values) for name, values in {**predictions, "chance": np.zeros(rows.height)}.items()}

@@ -1,11 +1,13 @@
-"""Bradley-Terry values of compared items, with ties and an effect of the order.
+"""Bradley-Terry values of compared items, with ties and an effect of the order, and which pairs to compare next.
 
 With x = (value_i - value_j + bias) / 2 for items i (first) and j, the first is chosen in proportion to exp(x), the
 second to exp(-x), and neither to exp(log_tie) (Davidson 1970; the effect of the order is that of Davidson and Beaver
 1977). Values are log-odds with mean 0. Their prior N(0, sd) keeps those finite that won or lost every comparison; its
-sd maximises the marginal likelihood, as pairs chosen by outcomes inflate differences (Bramley and Vitello 2019).
+sd maximises the marginal likelihood, as pairs chosen by outcomes inflate differences (Bramley and Vitello 2019). The
+next pairs are those whose outcome is least certain, each in an order that keeps the sides balanced.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -69,7 +71,6 @@ def fit_values(comparisons: Comparisons, count: int, prior_sd: float = PRIOR_SD)
 
 def estimate(comparisons: Comparisons, count: int) -> Estimates:
     """Estimate the values of `count` items, with errors from the Fisher information and the prior.
-
     The p of no difference is that of the ratio of marginal likelihoods; half of its distribution is at 0, since the
     prior's sd cannot be below 0 (Self and Liang 1987).
     """
@@ -142,3 +143,62 @@ def _compute_information(comparisons: Comparisons, fit: Fit) -> Floats:
         information[:n, place] = information[place, :n] = _sum_items(comparisons, weights, n)
     information[n:, n:] = [[of_values.sum() + _TINY, of_both.sum()], [of_both.sum(), of_ties.sum() + _TINY]]
     return information if np.isfinite(fit.log_tie) else information[: n + 1, : n + 1]
+
+
+Pair = tuple[int, int]  # the item shown first, and the second
+
+
+def draw_first_pairs(count: int, seed: int) -> list[Pair]:
+    """Draw a random partner for each of `count` items, and compare each pair in both orders.
+    The answers show whether the judge looks at the texts or at their places (`reliability`).
+    """
+    items = np.random.default_rng(seed).permutation(count).tolist()
+    if count % 2 and count > 2:
+        items.append(items[0])
+    pairs = list(zip(items[::2], items[1::2], strict=False))
+    return [pair for a, b in pairs for pair in ((a, b), (b, a))]
+
+
+def choose_pairs(values: Floats, errors: Floats, compared: Iterable[Pair], count: int, seed: int) -> list[Pair]:
+    """Choose up to `count` further pairs by Swiss rounds.
+    For each round of n / 2 pairs all values are drawn from what is known of them, N(value, error); neighbours in the
+    drawn order meet. So close items meet often, and uncertain ones meet many. The item that was first less often is
+    first. No ordered pair is chosen twice, and no pair in both orders while there are others.
+    """
+    rng = np.random.default_rng(seed)
+    used = set(compared)
+    lead = [0] * len(values)  # how much more often an item was first than second
+    for a, b in used:
+        lead[a] += 1
+        lead[b] -= 1
+    new_pairs: list[Pair] = []
+    while len(new_pairs) < count:
+        order = np.argsort(values + errors * rng.standard_normal(len(values)), kind="stable").tolist()
+        matched = _match(order, used, is_strict=True) or _match(order, used, is_strict=False)
+        if not matched:
+            break
+        for a, b in matched:
+            is_swapped = (a, b) in used or ((b, a) not in used and (lead[a], rng.random()) > (lead[b], 0.5))
+            pair = (b, a) if is_swapped else (a, b)
+            used.add(pair)
+            lead[pair[0]] += 1
+            lead[pair[1]] -= 1
+            new_pairs.append(pair)
+    return new_pairs[:count]
+
+
+def _match(order: list[int], used: set[Pair], *, is_strict: bool) -> list[Pair]:
+    """Match each item with the nearest after it that is free and not used up; strictly, in neither order."""
+    free = dict.fromkeys(order)
+    pairs = []
+    for item in order:
+        if item not in free:
+            continue
+        del free[item]
+        for partner in free:  # in order
+            is_used = ((item, partner) in used) + ((partner, item) in used)
+            if is_used < (1 if is_strict else 2):
+                del free[partner]
+                pairs.append((item, partner))
+                break
+    return pairs

@@ -1,5 +1,4 @@
 """The measures of agreement as formulas on sums over items (CSD, section 3.3 and appendix A; commenting, section 3).
-
 Items that were labelled alike add the same to the sums and are counted once. Labels are whole numbers from 0,
 [items, raters], -1 where one is missing. Each measure is at most 1, and NaN where nothing counts or chance is all.
 """
@@ -14,7 +13,6 @@ import numpy.typing as npt
 from pipeline.metrics.resample import Floats, Ints
 
 Codes = npt.NDArray[np.signedinteger]
-
 MISSING = -1
 
 
@@ -30,7 +28,6 @@ Measure = Callable[[Codes, int], Parts]
 
 def count_patterns(codes: Codes) -> tuple[Codes, Ints, int]:
     """Return the distinct rows of labels in a fixed order, their counts, and the number of classes.
-
     ValueError if labels are not whole numbers from -1 of two raters or more.
     """
     codes = np.asarray(codes)
@@ -75,7 +72,6 @@ def _fleiss(codes: Codes, classes: int) -> Parts:
 
 def _cohen(codes: Codes, classes: int, *, skips_undefined: bool = False) -> Parts:
     """Take apart Cohen's kappa (1960): the mean over pairs of raters, over the items that both labelled.
-
     It is undefined if it is for one pair; `skips_undefined` leaves such pairs out.
     """
     pairs = list(zip(*np.triu_indices(codes.shape[1], 1), strict=True))
@@ -99,10 +95,8 @@ def _cohen(codes: Codes, classes: int, *, skips_undefined: bool = False) -> Part
 
 def _build_weighted(power: int) -> Measure:
     """Build weighted kappa (Cohen, 1968): 1 less disagreement over that by chance; greater codes are greater grades.
-
     Two grades lie as far apart as their difference (power 1) or its square (2). Commenting, section 3, reports 0.59
     without its weights, so there are both kinds (AAC-09).
-
     Of several raters all pairs are pooled: disagreements are summed over the pairs, and so is what chance would give
     them, each rater having one distribution of grades over all items that somebody else graded, too. Where all grade
     all items, that is Conger's kappa (1980), with weights.
@@ -156,7 +150,6 @@ def _build_alpha(level: str) -> Measure:
 
 def build_interval_alpha(values: Floats | None = None) -> Measure:
     """Build Krippendorff's alpha (2011) of numbers: the values of the classes, by default their codes.
-
     Squared differences of all pairs are sums of values and of their squares, so that any number of classes is cheap.
     """
 
@@ -181,7 +174,6 @@ def build_interval_alpha(values: Floats | None = None) -> Measure:
 
 def compute_ratios(codes: Codes, classes: int) -> tuple[Floats, Floats]:
     """Compute agr and rad of each row (equations 1 and 2; CSD-18, CSD-19); the last column is the second round.
-
     agr is the share of the first labels that are the second; a label given twice counts twice. rad is the share of the
     distinct labels of both rounds that are not the second.
     """
@@ -193,7 +185,6 @@ def compute_ratios(codes: Codes, classes: int) -> tuple[Floats, Floats]:
 
 def _tae(codes: Codes, classes: int) -> Parts:
     """Take apart Two-Stages Annotation Evaluation, (exp(agr - rad) - 1/e) / (e - 1/e) (equation 3; CSD-20).
-
     The last column is the second round. agr and rad are averaged over records first (equations 4 and 5). It is 1 where
     all agree, in one class too; an item with a missing label does not count.
     """
@@ -212,17 +203,11 @@ def _tae_mean_of_records(codes: Codes, classes: int) -> Parts:
 
 
 MEASURES: dict[str, Measure] = {
-    "raw_agreement": _share_alike,
-    "fleiss_kappa": _fleiss,
-    "cohen_kappa": _cohen,
-    "weighted_kappa_linear": _build_weighted(1),
-    "weighted_kappa_quadratic": _build_weighted(2),
-    "alpha_nominal": _build_alpha("nominal"),
-    "alpha_ordinal": _build_alpha("ordinal"),
-    "alpha_interval": build_interval_alpha(),
-    "tae": _tae,
-    "tae_mean_of_records": _tae_mean_of_records,
-}
+    "raw_agreement": _share_alike, "fleiss_kappa": _fleiss, "cohen_kappa": _cohen,
+    "weighted_kappa_linear": _build_weighted(1), "weighted_kappa_quadratic": _build_weighted(2),
+    "alpha_nominal": _build_alpha("nominal"), "alpha_ordinal": _build_alpha("ordinal"),
+    "alpha_interval": build_interval_alpha(), "tae": _tae, "tae_mean_of_records": _tae_mean_of_records,
+}  # fmt: skip
 """The measures by name: functions of patterns of labels, [patterns, raters], and the number of classes."""
 
 DEFINED_COHEN: Measure = partial(_cohen, skips_undefined=True)

@@ -1,7 +1,7 @@
-"""How close compressions are to gold ones, and the simple baselines (NDD, section 4.2, tables 3 to 5; NDD-23 to 40).
-
+"""How close compressions are to gold ones, simple baselines, and people's grades (NDD, section 4.2, tables 3 to 5, 13).
 In: items as `examples.ndd.compression` reads them, and of each item which words are kept. Shares are in [0, 1]. Copying
 the sentence has an F1 of 0.59 on Google's sentences and 0.82 on Colloquial-SC, so an F1 needs the ratio next to it.
+Grades are from 0 to 5, of syntax and semantics (NDD-36); a bootstrap draws sentences with all their grades.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,14 +12,16 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.overlap import lcs
+from pipeline.label import quality
+from pipeline.label.compression import FIELDS
+from pipeline.metrics.labelling.agreement import estimate_interval
 from pipeline.metrics.overlap.bleu import bleu
 from pipeline.metrics.overlap.metric import add_count, mean, signature
+from pipeline.metrics.overlap.rouge import measure_lengths
 from pipeline.metrics.overlap.segments import Batch, read_batches
-from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, draw_counts, p_value, sum_all_samples
+from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, draw_counts, p_value, sum_all_samples, sum_samples
 
 Masks = Sequence[Sequence[bool]] | pl.Series
-
 ORDERS = (1, 2, 3, 4)  # of BLEU
 UNSPACED = frozenset({"zh", "ja"})  # languages without blanks between words
 
@@ -111,7 +113,6 @@ BASELINES = {"unedited": keep_all, "head": drop_head, "tail": drop_tail, "random
 
 def count_kept(items: pl.DataFrame) -> list[int]:
     """Compute how many words of each sentence a baseline keeps: the gold's ratio times words, rounded, at least one.
-
     The ratio is that of all items, of sums; the baselines of table 3 have 0.39 to 0.40.
     """
     sizes = _count_words(items)
@@ -192,7 +193,7 @@ def _score_rouge(
     batch = _build_batch(*([*map(_fold_words, word_lists)] for word_lists in (truncated_words, gold_words)))
     kept_lengths, gold_lengths = np.diff(batch.ends), np.diff(batch.ref_ends)
     stats = bleu(2).stats(batch)
-    shared = {"rouge_1": (stats[:, 0], 0), "rouge_2": (stats[:, 1], 1), "rouge_l": (lcs.measure_lengths(batch), 0)}
+    shared = {"rouge_1": (stats[:, 0], 0), "rouge_2": (stats[:, 1], 1), "rouge_l": (measure_lengths(batch), 0)}
     scores = {}
     for name, (common, missing) in shared.items():
         kept_ngrams, gold_ngrams = (np.maximum(lengths - missing, 0) for lengths in (kept_lengths, gold_lengths))
@@ -218,3 +219,40 @@ def _check_masks(masks: Masks, items: pl.DataFrame, field: str) -> list[Sequence
         if not is_list or len(row) != size or not all(isinstance(value, bool | np.bool_) for value in row):
             raise BadInput(f"row {number}, {field}: expected true or false for each of {size} words, found {row!r:.60}")
     return rows
+
+
+AGREEMENT = ("weighted_kappa_linear", "weighted_kappa_quadratic", "alpha_ordinal")
+_NUMBERS = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
+
+
+def summarize(grades: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
+    """Compute mean grades of each system over its compressions: item_id, system, field, grade (or null).
+
+    Returns a row a system and field, in order of system: system, field, value, low, high, n (sentences).
+    """
+    graded = grades.drop_nulls("grade").sort("system", pl.col("field").cast(pl.Enum(FIELDS)), "item_id")
+    rows = []
+    for (system, field), part in graded.group_by("system", "field", maintain_order=True):
+        value, count = part["grade"].to_numpy(), part.height
+        samples = sum_samples(value, draw_counts(count, draws, SEED)) / count
+        rows.append((system, field, float(value.mean()), *bounds(samples), count))
+    return pl.DataFrame(rows, {"system": pl.String, "field": pl.String, **_NUMBERS}, orient="row")
+
+
+def measure_agreement(grades: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
+    """Measure how far raters agree on each field: weighted kappa, linear and quadratic, and ordinal alpha.
+
+    Grades have task_id, field, grades, raters. A compression that systems share counts once. The interval takes
+    compressions for independent, which those of one sentence are not, and so is rather narrow.
+
+    Returns a row a field and measure: field, metric, value, low, high, n (compressions with two grades or more); null
+    where there is nothing to measure.
+    """
+    rows = []
+    for field in FIELDS:
+        regraded = grades.filter(pl.col("field") == field, pl.col("grades").list.len() > 1).unique("task_id")
+        # codes of grades from 1, which these are not
+        shifted = regraded.sort("task_id").with_columns(pl.col("grades").list.eval(pl.element() + 1))
+        codes = quality.encode_grades(shifted)
+        rows += [(field, name, *estimate_interval(name, codes, draws)[:3], len(codes)) for name in AGREEMENT]
+    return pl.DataFrame(rows, {"field": pl.String, "metric": pl.String, **_NUMBERS}, orient="row").fill_nan(None)

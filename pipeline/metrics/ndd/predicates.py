@@ -1,5 +1,4 @@
 """Find predicates: the words without which a sentence means something else (NDD, section 5.2, table 8; NDD-35).
-
 Each word is deleted, masked or replaced by a stop word, one at a time, and counts as much as the sentence thereby moves
 away from itself. The paper does not say how it weighs neighbours and edits (here: means), nor over what its AUC is
 taken (here: both readings). Its English rows cannot be re-run as printed (errata E19).
@@ -14,19 +13,17 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.metrics.ndd.distance import Divergence, divergences, split_blocks
-from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
+from pipeline.metrics.ndd import distance
+from pipeline.metrics.ndd.distance import Divergence, Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.resample import DRAWS, SEED, bounds, iterate_counts
 
 Edit = Literal["delete", "mask", "stop_word"]
 Bools = npt.NDArray[np.bool_]
-
 MASK = "[MASK]"
 """Replaces a masked word by default: a word that no sentence has. `models.ndd.masked_lm` has its own `mask_word`."""
 STOP_WORDS = {"en": "a", "es": "el", "zh": "的"}
 """What replaces a word (footnote 10, which has `that` for English out of domain); the Chinese one is our own choice."""
 LONGEST = 50  # words (footnote 9)
-
 _PAIRS = 1 << 16  # neighbours of edits that are gone through at a time
 
 
@@ -37,14 +34,9 @@ def list_edits(sentence: Sentence, edit: Edit, word: str = "") -> list[list[str]
 
 
 def score_words(
-    model: MaskedModel,
-    sentences: Sequence[Sentence],
-    edit: Edit,
-    *,
-    divergence: Divergence = "kl",
-    stop_word: str = STOP_WORDS["en"],
-    mask_word: str = MASK,
-) -> list[Floats]:
+    model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, divergence: Divergence = "kl",
+    stop_word: str = STOP_WORDS["en"], mask_word: str = MASK,
+) -> list[Floats]:  # fmt: skip
     """Compute NDD between a sentence and its edit, for each of its words.
 
     The neighbours are all the other words, each with the same weight. The model is asked n times for a sentence of n
@@ -55,7 +47,7 @@ def score_words(
     """
     word = _choose_word(edit, stop_word, mask_word)
     word_scores = []
-    for block in split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
+    for block in distance.split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
         texts: list[Sentence] = []
         first_places, second_places = [], []
         for sentence in sentences[block]:
@@ -66,7 +58,7 @@ def score_words(
             texts += [sentence, *list_edits(sentence, edit, word)]
         ends = np.cumsum([*map(len, first_places)])
         places = np.concatenate(first_places), np.concatenate(second_places)
-        block_values = np.split(divergences(model, texts, *places, divergence), ends[:-1])
+        block_values = np.split(distance.divergences(model, texts, *places, divergence), ends[:-1])
         for sentence, values in zip(sentences[block], block_values, strict=True):
             neighbour_count = max(len(sentence) - 1, 0)
             word_values = values.reshape(len(sentence), neighbour_count)
@@ -75,13 +67,9 @@ def score_words(
 
 
 def score_perplexity(
-    model: MaskedModel,
-    sentences: Sequence[Sentence],
-    edit: Edit,
-    *,
-    stop_word: str = STOP_WORDS["en"],
+    model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, stop_word: str = STOP_WORDS["en"],
     mask_word: str = MASK,
-) -> list[Floats]:
+) -> list[Floats]:  # fmt: skip
     """Compute ΔPPL for each word, the paper's comparison: how much less likely the edited sentence is.
 
     PPL is the mean of -log p over the model's units, in nats, as section 2.1 has it (NDD-01), and so over the mask word
@@ -92,7 +80,7 @@ def score_perplexity(
     """
     word = _choose_word(edit, stop_word, mask_word)
     word_scores = []
-    for block in split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
+    for block in distance.split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
         texts_by_sentence = []
         for sentence in sentences[block]:
             variants = [variant for variant in list_edits(sentence, edit, word) if variant]
@@ -129,7 +117,6 @@ def select_sentences(is_predicate: Sequence[Sequence[bool]]) -> Selection:
 
 def average_precision(score: Floats, is_right: Bools) -> float:
     """Compute mean precision at each recall [n], ties together, as scikit-learn does; NaN with none right.
-
     Scores that are all the same have the share of words that are right.
     """
     order = np.argsort(-score, kind="stable")
@@ -140,7 +127,6 @@ def average_precision(score: Floats, is_right: Bools) -> float:
 
 def auc(score: Floats, is_right: Bools, weights: Floats | None = None) -> float:
     """Compute the chance that a right word scores above a wrong one, a tie half; NaN with none or all right.
-
     All are [n]; weights are how often each word counts, by default once.
     """
     return _auc(np.unique(score, return_inverse=True)[1], is_right, np.ones(len(score)) if weights is None else weights)

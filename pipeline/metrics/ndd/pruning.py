@@ -23,11 +23,9 @@ from pipeline.text.trees import Heads, find_subtrees, measure_depths
 Span = tuple[int, int]
 Spans = Sequence[Sequence[Span]]
 Subtree = Literal["one", "several"]
-
 DEPTHS = ("depth_1", "depth_2", "depth_3", "depth_4_or_more")
 SUBTREES = ("subtree_1", "subtree_2", "subtree_3_or_more")
 DRAWS = 2000
-
 _SCHEMA = {"metric": pl.String, "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
 
 
@@ -76,7 +74,6 @@ def _find_subtrees(heads: Heads, spans: Sequence[Span], subtree: Subtree) -> set
 
 def list_dropped_spans(rounds: Sequence[int]) -> list[Span]:
     """List the dropped spans of a sentence from the round in which each word was dropped, 0 where it was kept.
-
     Words that stood next to each other when they were dropped in one round are one span, which holds what had been
     dropped between them: two adjacent spans of one round become one.
     """
@@ -92,7 +89,6 @@ def list_dropped_spans(rounds: Sequence[int]) -> list[Span]:
 
 def draw_random_spans(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -> list[list[Span]]:
     """Draw random spans, for each sentence as many and as long as a system dropped.
-
     The paper's baseline has "the same compression ratio" and no more; here lengths are the same too, so that no system
     is better for its short spans. Spans inside another one are not counted. All places are equally likely; spans may
     touch.

@@ -17,9 +17,7 @@ from pipeline.metrics.resample import DRAWS, wilson
 ENSEMBLE = 0.0025  # parts of the cosine to one of the distance (section 3)
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # of figure 3
 QUANTILES = tuple(range(0, 101, 5))  # in percent
-
-Measures = Mapping[str, int]
-"""Columns with the direction of each, -1 or 1."""
+Measures = Mapping[str, int]  # columns with the direction of each, -1 or 1
 
 
 def correlate_measures(
@@ -48,7 +46,7 @@ def correlate_by_overlap(
 ) -> pl.DataFrame:
     """Run `correlate_measures` on pairs that overlap by more than a threshold (figure 3), by none, and wholly.
 
-    Pairs have `overlap` as well (`examples.ndd.similar.add_overlap`); thresholds are shares of the shorter sentence.
+    Pairs have `overlap` as well (`examples.ndd.pairs.add_overlap`); thresholds are shares of the shorter sentence.
 
     Returns subset ("=0", ">0", ">0.1", …, "=1") and the columns of `correlate_measures`; null for too few pairs.
     """
@@ -64,7 +62,6 @@ def correlate_by_overlap(
 
 def ensemble(distance: pl.Series, cosine: pl.Series, share: float = ENSEMBLE) -> pl.Series:
     """Combine the distance with a share of the cosine: NDD - 0.0025 S_C (section 3; NDD-12).
-
     The paper gives "ratio = 1:0.0025" without sign or scale. NDD in [0, 1] and S_C in [-1, 1] make the second term
     0.005 wide at most, while table 1's ensemble lies far from NDD; a share of 400 is the ratio read the other way
     round.

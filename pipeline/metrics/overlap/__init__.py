@@ -11,29 +11,22 @@ from inspect import signature
 from typing import Any
 
 from pipeline.metrics.overlap import bleu, cider, meteor, rouge
-from pipeline.metrics.overlap.frequencies import Frequencies, References, count_documents
+from pipeline.metrics.overlap.cider import Frequencies, References, count_documents
 from pipeline.metrics.overlap.metric import Metric
 
 METRICS: dict[str, Callable[..., Metric]] = {
-    **{f"bleu_{order}": partial(bleu.bleu, order) for order in (1, 2, 3, 4)},
-    "meteor": meteor.meteor,
-    "rouge_l": rouge.rouge_l,
-    "cider": cider.cider,
-    "cider_d": partial(cider.cider, variant="d"),
+    **{f"bleu_{order}": partial(bleu.bleu, order) for order in (1, 2, 3, 4)}, "meteor": meteor.meteor,
+    "rouge_l": rouge.rouge_l, "cider": cider.cider, "cider_d": partial(cider.cider, variant="d"),
     "delta_bleu": bleu.delta_bleu,
-}
+}  # fmt: skip
 """What builds each metric; all but the two CIDErs, which take document frequencies first, need no arguments."""
 
 
 def build_metrics(
-    names: Sequence[str],
-    references: References | None = None,
-    *,
-    frequencies: Frequencies | None = None,
+    names: Sequence[str], references: References | None = None, *, frequencies: Frequencies | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-) -> list[Metric]:
+) -> list[Metric]:  # fmt: skip
     """Build metrics by names of METRICS, with options of their constructors by the name of the metric.
-
     The CIDErs need `references`, as `count_documents` accepts them, or the `frequencies` of their documents. ValueError
     for an unknown name or option, options of a metric that is not asked for, a CIDEr without documents, or as of the
     constructors. BadInput as of `count_documents`.

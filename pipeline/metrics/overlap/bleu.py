@@ -12,27 +12,19 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from pipeline.metrics.overlap.metric import Metric, check_choice, divide, signature
-from pipeline.metrics.overlap.ngrams import Grams, find_matches
-from pipeline.metrics.overlap.segments import Batch, list_starts
+from pipeline.metrics.overlap.segments import Batch, Grams, find_matches, list_starts
 from pipeline.metrics.resample import Floats, Ints
 
 Smoothing = Literal["none", "floor", "add_k", "exp"]
 Length = Literal["closest", "shortest", "average"]
 CountNgrams = Callable[[Grams, Batch], tuple[Floats, Floats]]
-
-VALUES = {"floor": 0.1, "add_k": 1.0}
-"""What smoothing adds by default (Chen & Cherry, 2014); sacrebleu's defaults."""
+VALUES = {"floor": 0.1, "add_k": 1.0}  # what smoothing adds by default (Chen & Cherry, 2014); sacrebleu's defaults
 
 
 def bleu(
-    order: int = 4,
-    smoothing: Smoothing = "none",
-    smooth_value: float | None = None,
-    *,
-    length: Length = "closest",
-    counts_zero_weight_lengths: bool = True,
-    effective_order: bool = False,
-) -> Metric:
+    order: int = 4, smoothing: Smoothing = "none", smooth_value: float | None = None, *, length: Length = "closest",
+    counts_zero_weight_lengths: bool = True, effective_order: bool = False,
+) -> Metric:  # fmt: skip
     """Build W-BLEU of n-grams up to `order`, in [0, 1]; 0 for an empty candidate and where no word matches.
 
     Args:
@@ -56,15 +48,10 @@ def bleu(
 
 
 def delta_bleu(
-    order: int = 4,
-    smoothing: Smoothing = "none",
-    smooth_value: float | None = None,
-    *,
-    length: Length = "closest",
+    order: int = 4, smoothing: Smoothing = "none", smooth_value: float | None = None, *, length: Length = "closest",
     effective_order: bool = False,
-) -> Metric:
+) -> Metric:  # fmt: skip
     """Build ΔBLEU (Galley et al., 2015), whose weights are in [-1, 1]; arguments as of `bleu`.
-
     An n-gram counts max_j w_j min(Count(c), Count(r_j)) over the references that have it, of max_j w_j Count(c) over
     all. So a match in bad references alone costs. The weight is outside the clipping, where (B.2) has it inside. With
     all weights 1 it is BLEU; a sum that is not above 0 scores 0. ValueError as of `bleu`.
@@ -89,9 +76,7 @@ def _check_options(
     return _Options(order, smoothing, smooth_value, length, effective_order)
 
 
-class _Options(NamedTuple):
-    """The options that both metrics have, checked."""
-
+class _Options(NamedTuple):  # the options that both metrics have, checked
     order: int
     smoothing: Smoothing
     smooth_value: float  # 0 where none is needed

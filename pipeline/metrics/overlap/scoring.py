@@ -3,17 +3,22 @@ on the same references.
 
 In: streams of tokens as `segments.read_batches` reads them. Besides one batch only the statistics are held. They add
 up, so a bootstrap sample is how often each segment is drawn times its statistics.
+
+Weights of references come from the grades 1 to 5 that people gave them (AAC-18; errata E11). The paper wants "properly
+normalized" s_j in [0, 1] and does not say how. No single preset gives the ratios of weighted to plain scores in its
+table 7, so results should be given for each.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import tee
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.metrics import resample
-from pipeline.metrics.overlap.metric import Metric
+from pipeline.metrics.overlap.metric import Metric, check_choice
 from pipeline.metrics.overlap.segments import SIZE, Tokens, read_batches
 from pipeline.metrics.resample import DRAWS, SEED, Floats, Names, bounds, p_value, tail_shares
 
@@ -24,17 +29,9 @@ Streams = tuple[Candidates, References, Weights | None]
 
 
 def measure(
-    metrics: Sequence[Metric],
-    candidates: Candidates,
-    references: References,
-    weights: Weights | None = None,
-    *,
-    size: int = SIZE,
-    draws: int = DRAWS,
-    seed: int = SEED,
-    confidence: float = 0.95,
-    groups: Names | None = None,
-) -> pl.DataFrame:
+    metrics: Sequence[Metric], candidates: Candidates, references: References, weights: Weights | None = None, *,
+    size: int = SIZE, draws: int = DRAWS, seed: int = SEED, confidence: float = 0.95, groups: Names | None = None,
+) -> pl.DataFrame:  # fmt: skip
     """Compute the corpus score of each metric with its percentile bootstrap interval.
 
     Metrics are such as `build_metrics(["bleu_1", "meteor"])`, and all have the same samples. Candidates, references,
@@ -57,31 +54,19 @@ def measure(
 
 
 def score_segments(
-    metrics: Sequence[Metric],
-    candidates: Candidates,
-    references: References,
-    weights: Weights | None = None,
-    *,
+    metrics: Sequence[Metric], candidates: Candidates, references: References, weights: Weights | None = None, *,
     size: int = SIZE,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Score each candidate: a row a candidate in their order, a column a metric; otherwise as `measure`."""
     stats = _collect_stats(metrics, size, (candidates, references, weights))
     return pl.DataFrame({metric.name: metric.score(rows) for metric, rows in zip(metrics, stats, strict=True)})
 
 
 def compare(
-    metrics: Sequence[Metric],
-    first: Candidates,
-    second: Candidates,
-    references: References,
-    weights: Weights | None = None,
-    *,
-    size: int = SIZE,
-    draws: int = DRAWS,
-    seed: int = SEED,
-    confidence: float = 0.95,
+    metrics: Sequence[Metric], first: Candidates, second: Candidates, references: References,
+    weights: Weights | None = None, *, size: int = SIZE, draws: int = DRAWS, seed: int = SEED, confidence: float = 0.95,
     groups: Names | None = None,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Measure how much better one system is than another on the same references, by a paired bootstrap (Koehn, 2004).
 
     p is that of `resample.p_value`. `first` and `second` are the candidates of the systems in the same order; the other
@@ -122,3 +107,38 @@ def _sample_stats(stats: list[Floats], groups: Names | None, draws: int, seed: i
         units = resample.number_units(groups, len(stats[0]), "candidates")
         stats = [resample.sum_units(metric_stats, units) for metric_stats in stats]
     return resample.sum_all_samples(stats, resample.draw_picks(len(stats[0]), draws, seed))
+
+
+LOWEST, HIGHEST = 1, 5
+DEFAULT_PRESET = "s/5"
+
+PRESETS: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "s/5": lambda grades, _: grades / HIGHEST, "(s-1)/4": lambda grades, _: (grades - LOWEST) / (HIGHEST - LOWEST),
+    "s/max": lambda grades, highest: grades / highest, "none": lambda grades, _: np.ones_like(grades),
+}  # fmt: skip
+"""Grades [m] and the highest grade of each one's article [m] -> weights [m]. Only `(s-1)/4` gives the lowest grade no
+weight; `s/max` gives the best references of every article 1."""
+
+
+def normalise_grades(
+    grades: Sequence[float] | npt.NDArray[np.floating] | pl.Series,
+    preset: str = DEFAULT_PRESET,
+    articles: Sequence[object] | npt.NDArray[np.generic] | pl.Series | None = None,
+) -> Floats:
+    """Convert grades to reference weights in [0, 1].
+    Grades are from 1 to 5, [m]; means of raters need not be whole. `articles` has the article of each reference, [m],
+    for `s/max`; by default all are of one.
+    BadInput for a grade that is missing or not between 1 and 5; it names the row, from 1. ValueError for an unknown
+    preset, or not as many articles as grades.
+    """
+    check_choice("preset", preset, PRESETS)
+    values = pl.Series("grade", grades, strict=False).cast(pl.Float64).to_numpy()  # null becomes NaN
+    outside = np.flatnonzero(~((values >= LOWEST) & (values <= HIGHEST)))
+    if len(outside):
+        row = outside[0]
+        raise BadInput(f"row {row + 1}, grade: expected {LOWEST} to {HIGHEST}, found {values[row]:g}")
+    names = pl.Series("article", [0] * len(values) if articles is None else articles, strict=False)
+    if len(names) != len(values):
+        raise ValueError(f"expected an article for each of {len(values)} grades, got {len(names)}")
+    graded = pl.DataFrame({"grade": values, "article": names})
+    return PRESETS[preset](values, graded.select(pl.col("grade").max().over("article")).to_series().to_numpy())

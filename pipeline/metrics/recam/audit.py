@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import Missing
-from pipeline.examples.recam.choices import assign_folds
+from pipeline.examples.recam.building import assign_folds
 from pipeline.examples.recam.items import PLACEHOLDER, normalise, select_right_option
 from pipeline.metrics.resample import Floats, Ints
 from pipeline.text import tagging
@@ -25,21 +25,19 @@ from pipeline.text import tagging
 FOLDS = 5
 Masks = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.str_]
-
 _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")  # a placeholder's neighbour may be a comma
 _PRIOR = 1.0  # items assumed for an option that is in no other item, a fifth of them right
 _SUFFIXES = ("ing", "ed", "ly", "ness", "ment", "tion", "ity", "ous", "ive", "ful", "al", "er", "est", "ss", "s")
 _STRENGTH = 0.1  # of the linear models, scikit-learn's C: they have more features than options to learn from
 _NUMBERS = ("accuracy", "error", "chance", "gap", "sigmas")
-OPPOSITE = {
+OPPOSITE = {  # the ways to answer without reading, each with the one that takes the smallest of the same score
     "often_right": "seldom_right", "right_when_offered": "wrong_when_offered", "often_offered": "seldom_offered",
     "absent": "present", "in_question": "not_in_question", "in_other_question": "not_in_other_question",
     "part_of_speech": "other_part_of_speech", "longest": "shortest",
     "capital": "small_letter", "central": "odd_one_out",
     "option_only": "option_only_reversed", "question_only": "question_only_reversed",
 }  # fmt: skip
-"""The ways to answer without reading, each with the one that takes the smallest of the same score."""
 
 
 def audit(items: pl.DataFrame) -> pl.DataFrame:
@@ -104,16 +102,14 @@ def answer_blindly(items: pl.DataFrame) -> dict[str, Floats]:
     other_rows = ([other for other in rows_of_article[article] if other != row] for row, article in enumerate(articles))
     other_questions = ["\n".join(questions[other] for other in others) for others in other_rows]
     scores = {
-        "often_right": right,
-        "right_when_offered": (right + _PRIOR * chance) / (offered + _PRIOR),
-        "often_offered": offered,
-        "absent": -_find_in_texts(options, ordered["article"]),
+        "often_right": right, "right_when_offered": (right + _PRIOR * chance) / (offered + _PRIOR),
+        "often_offered": offered, "absent": -_find_in_texts(options, ordered["article"]),
         "in_question": _find_in_texts(options, questions),
         "in_other_question": _find_in_texts(options, other_questions),
         "longest": np.char.str_len(options).astype(np.float64),
         "capital": np.vectorize(lambda option: option[:1].isupper(), otypes=[np.float64])(raw),
         "central": _share_letters(options),
-    }
+    }  # fmt: skip
     with suppress(Missing):
         scores["part_of_speech"] = _score_parts_of_speech(options, is_right)
     item_folds = assign_folds(ordered, FOLDS).to_numpy()
@@ -209,7 +205,6 @@ def _describe_options(raw: Words) -> Iterator[list[str]]:
 
 def _build_count_features(options: Words, is_right: Masks, item_folds: Ints) -> Callable[[int], list[list[str]]]:
     """Build the features that count how often options are right and wrong, for the model of one fold.
-
     Counts for an item leave out its own fold and the test fold; for items of the test fold they leave out one other
     fold, so both rest on equally many items. Counts over all other items would reveal the labels of the test fold.
     """

@@ -2,6 +2,7 @@
 the same items, and readers on the other kind of abstractness (ReCAM, sections 4 and 4.3, tables 6 and 7).
 
 In: for each item whether the reader is right, a boolean [n]. Items of one article depend on each other: give `groups`.
+Of ranked candidates, best first: where the word that was left out stands (tables 3 and 4; REC-22).
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,6 @@ class Comparison(NamedTuple):
 
 def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000) -> Share:
     """Compute the share of right answers with its percentile bootstrap interval of 95 %; whole groups are drawn.
-
     ValueError for no items, one without an answer (null), or not as many groups as items.
     """
     right = _check_answers(is_right)
@@ -50,7 +50,6 @@ def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000
 
 def measure_groups(is_right: Rights, values: pl.Series, articles: Names) -> pl.DataFrame:
     """Compute accuracy by group: part of speech of the gold word, length bin (`bin_lengths`), …; null is a group, too.
-
     The interval is Wilson's, as parts may hold only right items; those of one article count as one answer. Columns:
     group (the value as text, null where it is null), n, accuracy, low, high; rows in the order of the values.
     """
@@ -74,7 +73,6 @@ def bin_lengths(lengths: pl.Series, edges: Sequence[int]) -> pl.Series:
 
 def compare(first: Rights, second: Rights, groups: Names | None = None) -> Comparison:
     """Measure how much more often `first` is right than `second`, by a paired bootstrap over the same items.
-
     p is that of `resample.p_value`. McNemar's test is for single items. ValueError as of `accuracy`.
     """
     first_answers, second_answers = _check_answers(first), _check_answers(second)
@@ -104,3 +102,36 @@ def _check_answers(is_right: Rights) -> npt.NDArray[np.int64]:
     if not len(answers) or answers.null_count():
         raise ValueError(f"expected at least one item, and an answer of each, found {answers.null_count()} null")
     return answers.cast(pl.Int64).to_numpy()
+
+
+Ranks = npt.NDArray[np.int64]
+
+
+class Retrieval(NamedTuple):
+    """The numbers of table 3."""
+
+    mrr: float
+    recall_1: float
+    recall_5: float
+    recall_10: float
+    row_count: int
+
+
+def find_ranks(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Ranks:
+    """Find the position of the right word in each list, from 1; 0 where it is absent: int64 [n]."""
+    pairs = zip(candidates, right, strict=True)
+    return np.array([words.index(word) + 1 if word in words else 0 for words, word in pairs], np.int64)
+
+
+def mrr(ranks: Ranks) -> float:
+    """Compute mean reciprocal rank (Craswell, 2009) of `find_ranks`; an absent word counts 0."""
+    if not len(ranks):
+        raise ValueError("expected at least one rank")
+    return float(np.mean(np.where(ranks > 0, 1 / np.maximum(ranks, 1), 0.0)))
+
+
+def report(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Retrieval:
+    """Compute MRR of ranked lists and their right words, and the share of words among the first 1, 5 and 10."""
+    ranks = find_ranks(candidates, right)
+    recalls = (float(np.mean((ranks > 0) & (ranks <= k))) for k in (1, 5, 10))
+    return Retrieval._make((mrr(ranks), *recalls, len(ranks)))

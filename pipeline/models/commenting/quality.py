@@ -28,19 +28,14 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 log = logging.getLogger(__name__)
-
-KINDS = {"grade": "quality", "upvotes": "upvotes"}
-"""The kinds of models, by their target."""
-
+KINDS = {"grade": "quality", "upvotes": "upvotes"}  # the kinds of models, by their target
 ROWS = 1024  # comments scored at a time
 ARTICLE = ("title", "content")
 _BENDS = (8, 16, 32, 64, 128, 256, 512, 1024)  # characters at which the weight of length may change
 _WEIGHT = {"surface": 10.0}  # few numbers, of which little can be overfitted, are hardly held back
 _FARTHEST = 4.0  # deviations from the mean that a number counts at most
-
 Floats = npt.NDArray[np.float64]
 Embed = Callable[[Sequence[str]], Vectors]
-
 _TEXT = pl.col("text")
 _SIZE = _TEXT.str.len_chars().cast(pl.Float64)
 _WORDS = _TEXT.str.to_lowercase().str.extract_all(r"\p{Han}|[\p{L}\p{N}'’]+").list
@@ -51,27 +46,18 @@ def _share(pattern: str) -> pl.Expr:
     return _TEXT.str.count_matches(pattern) / (_SIZE + 1)
 
 
-SURFACE = {
+SURFACE = {  # what a comment looks like, by name, as expressions over the column `text`
     "log_characters": _SIZE.log1p(),
     **{f"log_characters_over_{bend}": (_SIZE.log1p() - math.log1p(bend)).clip(0) for bend in _BENDS},
-    "log_words": _WORD_COUNT.log1p(),
-    "log_sentences": _TEXT.str.count_matches(r"[.!?。！？…]+").log1p(),
+    "log_words": _WORD_COUNT.log1p(), "log_sentences": _TEXT.str.count_matches(r"[.!?。！？…]+").log1p(),
     "log_lines": _TEXT.str.count_matches(r"\n+").log1p(),
     "word_length": _WORDS.eval(pl.element().str.len_chars()).list.mean().fill_null(0.0),
-    "distinct_words": _WORDS.n_unique() / (_WORD_COUNT + 1),
-    "commas": _share(r"[,，、;；:：]"),
-    "questions": _share(r"[?？]"),
-    "exclamations": _share(r"[!！]"),
-    "ellipses": _share(r"\.{2,}|…"),
-    "quotes": _share(r"[\"“”«»「」『』]"),
-    "brackets": _share(r"[()（）]"),
-    "digits": _share(r"\p{N}"),
-    "capitals": _share(r"\p{Lu}"),
-    "signs": _share(r"[^\p{L}\p{N}\p{P}\s]"),
-    "codes": _share(segment.CODE.pattern),
+    "distinct_words": _WORDS.n_unique() / (_WORD_COUNT + 1), "commas": _share(r"[,，、;；:：]"),
+    "questions": _share(r"[?？]"), "exclamations": _share(r"[!！]"), "ellipses": _share(r"\.{2,}|…"),
+    "quotes": _share(r"[\"“”«»「」『』]"), "brackets": _share(r"[()（）]"), "digits": _share(r"\p{N}"),
+    "capitals": _share(r"\p{Lu}"), "signs": _share(r"[^\p{L}\p{N}\p{P}\s]"), "codes": _share(segment.CODE.pattern),
     "links": _TEXT.str.count_matches(r"https?://|\[URL\]").log1p(),
-}
-"""What a comment looks like, by name, as expressions over the column `text`."""
+}  # fmt: skip
 
 
 class Design(NamedTuple):
@@ -252,7 +238,6 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
 
 def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Floats:
     """Score comments in the unit of their grades, or as expected log(1 + likes), within the targets learnt from: [n].
-
     Rows have text, and title and content of the article, null or absent where there is none. With an encoder a score
     differs by about 1e-6 with the batch it falls in. BadInput if there is no column text, or a comment without text.
     """

@@ -1,13 +1,16 @@
 """Distributions of masked words by a transformer: the `hf` backend of NDD (sections 2.1 and 4.2; NDD-01, 02, 08, 29).
 
 A word is replaced by one mask, as in the released code, or by one for each of its pieces, for models with whole-word
-masking. Every ask is one row of the encoder. Where the head is modules one after another (BERT, RoBERTa, ALBERT,
-ELECTRA), it is computed at the masks only. Else (DistilBERT, DeBERTa) the whole model runs.
+masking. Words are joined by blanks, but for Chinese words whose pieces blanks would change. Every ask is one row of the
+encoder. Where the head is modules one after another (BERT, RoBERTa, ALBERT, ELECTRA), it is computed at the masks only.
+Else (DistilBERT, DeBERTa) the whole model runs.
 """
 
 import inspect
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -19,22 +22,70 @@ from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.models.encoder import PRECISIONS, IndexArray
-from pipeline.models.ndd.word_pieces import MASK_WORD, WordPieces
 from pipeline.models.recam import pretrained_reader as models
+from pipeline.models.recam.pretrained_reader import Pieces
 
-Masks = Literal["one", "pieces"]
-"""The masks of a word: one, or as many as it has pieces."""
+MASK_WORD = "\ue000mask"  # a word that is the mask; compared by identity, so that no text can contain it
+_WORDS = 65_536  # words whose pieces are cached
+_ANCHORS = "。的一"  # what stands before a word in a text; the first that makes no piece with the word is used
+_UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")  # Chinese, kana and their marks
+Before = Literal["start", "blank", "word"]  # what stands before a word: nothing, a blank or another word
 
+
+class WordPieces:
+    """Split sentences into the pieces of their words; a word without pieces, such as an empty one, is unknown."""
+
+    def __init__(self, pieces: Pieces, unknown: int) -> None:
+        self.pieces, self.unknown = pieces, unknown
+        self.ignores_blanks = pieces.tokenize(["天 气"]) == pieces.tokenize(["天气"])
+        self._split_word = lru_cache(_WORDS)(self._split_word)  # type: ignore[method-assign]
+
+    def split(self, sentence: Sequence[str]) -> list[tuple[int, ...]]:
+        """Return the pieces of each word; text that looks like a special piece is a word."""
+        before: list[Before] = ["blank"] * len(sentence)
+        before[:1] = ["start"] * len(before[:1])
+        if not self.ignores_blanks:
+            for index in range(1, len(sentence)):
+                if _UNSPACED.match(sentence[index - 1][-1:]) or _UNSPACED.match(sentence[index]):
+                    before[index] = "word"
+        pieces = self._split_text(sentence, before) if "word" in before else [()] * len(sentence)
+        return [
+            (self.pieces.mask,) if word is MASK_WORD else word_pieces or self._split_word(word, context)
+            for word, word_pieces, context in zip(sentence, pieces, before, strict=True)
+        ]
+
+    def _split_text(self, sentence: Sequence[str], before: Sequence[Before]) -> list[tuple[int, ...]]:
+        """Return the pieces of each word in the joined text; none of words that share a piece with another one."""
+        parts = [" " * (context == "blank") + word for word, context in zip(sentence, before, strict=True)]
+        ends = np.cumsum([*map(len, parts)])
+        encoding = self.pieces.tokenizer.encode("".join(parts), add_special_tokens=False)
+        start, stop = np.array(encoding.offsets, np.int64).reshape(-1, 2).T
+        first, last = (np.searchsorted(ends, place, "right") for place in (start, np.maximum(start, stop - 1)))
+        shared = {word for a, b in zip(first, last, strict=True) if a < b for word in range(a, b + 1)}
+        word_ids: list[list[int]] = [[] for _ in sentence]
+        for piece, word in zip(encoding.ids, first, strict=True):
+            if word not in shared:
+                word_ids[word].append(piece)
+        return [*map(tuple, word_ids)]
+
+    def _split_word(self, word: str, before: Before) -> tuple[int, ...]:
+        for anchor in _ANCHORS if before == "word" else "":
+            encoding = self.pieces.tokenizer.encode(anchor + word, add_special_tokens=False)
+            if all(start >= 1 or stop <= 1 for start, stop in encoding.offsets):
+                ids = [piece for piece, (start, _) in zip(encoding.ids, encoding.offsets, strict=True) if start]
+                return tuple(ids) or (self.unknown,)
+        text = f" {word}" if before == "blank" else word
+        return tuple(self.pieces.tokenize([text])[0]) or (self.unknown,)
+
+
+Masks = Literal["one", "pieces"]  # the masks of a word: one, or as many as it has pieces
 Floats = npt.NDArray[np.float64]
 Sentence = Sequence[str]
-
 _LOGITS = 1 << 27  # outputs of the whole model at a time, 4 bytes each
 _LONGEST = 1 << 16  # pieces of a sequence where neither model nor tokenizer states a limit
 
 
-class _Asks(NamedTuple):
-    """The masked spans, as positions among the pieces of all sentences: [m] each."""
-
+class _Asks(NamedTuple):  # the masked spans, as positions among the pieces of all sentences: [m] each
     begin: IndexArray  # of the sentence
     start: IndexArray  # of the masked span
     end: IndexArray
@@ -46,7 +97,6 @@ class _Asks(NamedTuple):
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskedLM:
     """A masked language model; `load` makes it.
-
     A sentence longer than the model's input is cut to the pieces around the masked span, equally on both sides where
     possible; a longer span is truncated. Memory holds the encoder's states of `batch` rows, and at most five times
     their log probabilities; where the whole model runs, those of up to 2^27 pieces. On a CPU values differ by up to
@@ -86,7 +136,6 @@ class MaskedLM:
         self, sentences: Sequence[Sentence], sentence: IndexArray, place: IndexArray
     ) -> Iterator[tuple[IndexArray, Tensor]]:
         """Compute log probabilities of the vocabulary at masked words, in batches.
-
         An ask is a sentence and the place of a word in it, [m] each. Place -1 is [CLS] before the first word, place n
         [SEP] behind the last of n words; nothing is masked there (NDD-09). With several masks it is their mean.
         BadInput if a sentence has no such place. Yields rows of the asks [b], the longest first; and log probabilities
@@ -122,7 +171,6 @@ class MaskedLM:
 
     def states(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, Tensor]]:
         """Compute the last hidden states of unmasked sentences, truncated to the model's input.
-
         Yields the row of a sentence, the longest first; and its states [t, d], float32, of [CLS], its pieces and [SEP].
         """
         sentence_ids = [np.fromiter(chain(*self.tokenize(sentence)), np.int64)[: self.room] for sentence in sentences]
@@ -222,7 +270,6 @@ def load(
     source: str | Path, *, masks: Masks = "one", batch: int = 64, precision: str = "float32", device: str = "cpu"
 ) -> MaskedLM:
     """Load any `AutoModelForMaskedLM` of transformers, named as for `load_transformer`.
-
     That is a folder, such as `undertone train masked-lm` writes, or `bert-base-cased@<commit>`. A word has one mask, as
     released; or as many as it has `pieces`, for models with whole-word masking such as
     `hfl/chinese-roberta-wwm-ext@<commit>`. A batch is rows of the encoder at a time; the precision is float32, or
@@ -236,10 +283,8 @@ def load(
         raise BadInput(f"expected a batch of one row or more; found {batch}")
     transformer = models.load_transformer(source, is_masked=True)
     if not transformer.is_headed:
-        raise BadInput(
-            f"{source}: has no head for masked words, so its predictions are random; train one with "
-            "`undertone train masked-lm`, or choose a model that has one"
-        )
+        problem = f"{source}: has no head for masked words, so its predictions are random; train one with"
+        raise BadInput(f"{problem} `undertone train masked-lm`, or choose a model that has one")
     pieces, unknown = models.make_pieces(models.describe_tokenizer(transformer)), transformer.tokenizer.unk_token_id
     if unknown is None or not (pieces.before and pieces.after):
         expected = "a tokenizer with an unknown piece, and special pieces before and behind texts"

@@ -1,10 +1,13 @@
-"""Ask a corpus, the DuckDB file that `warehouse` makes: what a page shows, as values that JSON takes.
-
-Column names in SQL are those of the corpus itself; all else is a parameter. What cannot be seen in a text is shown.
+"""Ask a corpus, the DuckDB file that `warehouse` makes: what a page shows, as values or a file of JSON.
+A view (which comments, in which order) stands as JSON in the address of the page. Column names in SQL are those of the
+corpus itself; all else is a parameter. What cannot be seen in a text is shown.
 """
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
+from urllib.parse import unquote
 
 import duckdb
 import numpy as np
@@ -12,7 +15,79 @@ import polars as pl
 
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.io.visible import escape_invisible
-from pipeline.report.browse.view import CHOICE, DATE, NUMBER, Column, View, build_condition
+
+NUMBER, DATE, CHOICE = "number", "date", "choice"
+_KINDS = {NUMBER: "double", DATE: "date", CHOICE: "varchar"}
+
+
+class Column(NamedTuple):
+    """A column that a page filters and sorts by."""
+
+    name: str
+    label: str
+    kind: str  # number, date or choice
+    scale: str  # the SQL that makes a number of a value, by which it has its bin
+    is_score: bool = False
+    low: Any = None  # of the bins
+    step: float = 1.0
+    bins: int = 0
+    is_log: bool = False  # bins double in width, from 0
+    values: tuple[str, ...] = ()  # of a choice
+
+
+class View(NamedTuple):
+    """The filters of a view and its order."""
+
+    search: str = ""  # words that are all in the text, in any case
+    among: Mapping[str, list[str]] = {}  # values of choices
+    between: Mapping[str, tuple[Any, Any]] = {}  # lowest and highest number or date, None without a bound
+    sort: str = "n"
+    descending: bool = False
+
+    @property
+    def order(self) -> str:
+        """The SQL of the order."""
+        return f"{self.sort}{' desc' * self.descending}, n"
+
+
+def decode_view(text: str) -> str:
+    """Return the JSON of a view that may be the address of a page, or the part of it after `#`."""
+    return unquote(text.rpartition("#")[2]) if text.startswith(("http", "#", "%")) else text
+
+
+def parse_view(text: str, columns: Mapping[str, Column]) -> View:
+    """Parse a view from JSON, as it is or as the part of an address after `#`; other fields are the page's own.
+    BadInput if it is no JSON object of these fields, or names a column that there is not.
+    """
+    text = decode_view(text)
+    try:
+        fields = json.loads(text or "{}")
+        among = {name: [*map(str, values)] for name, values in fields.get("among", {}).items()}
+        between = {name: (low, high) for name, (low, high) in fields.get("between", {}).items()}
+        search, sort = (str(fields.get(name) or "") for name in ("search", "sort"))
+        view = View(search, among, between, sort or "n", bool(fields.get("descending")))
+    except (ValueError, TypeError, AttributeError) as error:
+        expected = '{"search": "words", "among": {"lang": ["zh"]}, "between": {"likes": [10, null]}}'
+        raise BadInput(f"this is no view: {text[:80]!r}; expected JSON such as {expected}") from error
+    names = {kind: [name for name, column in columns.items() if column.kind == kind] for kind in _KINDS}
+    for name in [*among, *between, view.sort]:
+        fitting = (
+            names[CHOICE] if name in among else names[NUMBER] + names[DATE] if name in between else ["n", *columns]
+        )
+        check_name("column of this kind", name, fitting)
+    return view
+
+
+def build_condition(view: View, columns: Mapping[str, Column], without: str = "") -> tuple[str, list[Any]]:
+    """Build the condition of a view as SQL with its values; `without` is a column whose filter is left out."""
+    terms: list[tuple[str, Any]] = [("contains(folded, lower(?))", word) for word in view.search.split()]
+    terms += [(f"list_contains(?::varchar[], {name})", view.among[name]) for name in view.among if name != without]
+    for name, bounds in view.between.items():
+        for sign, bound in zip((">=", "<="), bounds, strict=True):
+            if name != without and bound is not None:
+                terms.append((f"{name} {sign} ?::{_KINDS[columns[name].kind]}", bound))
+    return " and ".join(["true", *(term for term, _ in terms)]), [value for _, value in terms]
+
 
 PAGE = 100  # rows
 BINS = 40
@@ -137,7 +212,6 @@ class Corpus:
 
     def place_points(self, day: str = "") -> dict[str, list[Any]]:
         """Place a sample of comments on a map: n, x, y, and all columns.
-
         Those of a day are near others that their encoder finds alike (`projections`). Without a day, those of all days
         are near others with the same characters.
         """
@@ -195,7 +269,6 @@ def list_dicts(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
 def place_texts(rows: pl.DataFrame) -> pl.DataFrame:
     """Add x and y to rows by their text: the ranks on the second and third singular axis of its n-grams.
-
     The first axis is the length; by values instead of ranks, most texts would lie on each other.
     """
     from sklearn.decomposition import TruncatedSVD
@@ -216,3 +289,37 @@ def scale_places(rows: pl.DataFrame) -> pl.DataFrame:
     x, y = (share.over("projection").fill_nan(0.5) for share in (x, y))
     start, count = pl.col("projection").rank("min") - 1, pl.len().over("projection")
     return rows.with_columns(x=start + 0.97 * x * count, y=y * pl.len())
+
+
+_FOLDER = Path(__file__).parent / "page"
+TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+
+def read_page(*, is_site: bool) -> dict[str, bytes]:
+    """Read the files of the page by name; that of a site reads its rows from data.json, not from a server."""
+    files = {path.name: path.read_bytes() for path in sorted(_FOLDER.iterdir()) if path.suffix in TYPES}
+    source = b"data.json" if is_site else b""
+    files["index.html"] = files["index.html"].replace(b"{source}", source).replace(b"{policy}", POLICY.encode())
+    return files
+
+
+def write_site(corpus: Corpus, view: View, limit: int, folder: Path) -> int:
+    """Write the page and the first rows of a view into a folder; return the number of rows.
+    Ids of the platform are left out: comments and threads have numbers. There are no user ids in a corpus. No
+    count, value, bound or reply is of a comment that is not selected.
+    """
+    rows = place_texts(corpus.select_rows(view, limit, "n, parent, thread, words"))
+    rows = rows.with_columns(pl.when(pl.col("parent").is_in(rows["n"].implode())).then(pl.col("parent")))
+    sql = "select thread, text from threads where list_contains(?::int[], thread)"
+    articles = corpus.select(sql, [rows["thread"].unique().to_list()])
+    texts = {row["thread"]: row["text"] for row in list_dicts(articles)}
+    content = corpus.describe(rows["n"].to_list()) | {"exports": [], "maps": []}
+    content |= {"rows": list_dicts(rows), "articles": texts}
+    for name, body in read_page(is_site=True).items():
+        (folder / name).write_bytes(body)
+    (folder / "data.json").write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    return rows.height

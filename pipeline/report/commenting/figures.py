@@ -11,7 +11,7 @@ from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.metrics.impscore.ranking import kendall_tau
+from pipeline.metrics.impscore.studies import kendall_tau
 from pipeline.papers.commenting import SYSTEMS, TABLE_4, TABLE_7
 from pipeline.report import figures as plot
 from pipeline.report.sections import format_number, format_signed, index_rows, order_names
@@ -25,7 +25,6 @@ TOP = 15  # categories that are drawn, as in figure 2
 PANELS = (("bleu_1", False), ("meteor", False), ("meteor", True))  # of figure 1
 JITTER = 0.05  # standard deviation, in grades (AAC-28)
 POINTS = 1000  # drawn in a panel
-
 Metric = tuple[str, bool]  # plain name, and whether references are weighted
 Cells = Mapping[tuple[str, bool, str], float | None]  # by metric and folded name of the system
 
@@ -39,16 +38,14 @@ def _split_name(name: str) -> Metric:
     return name.removeprefix("w_"), name.startswith("w_")
 
 
-PAPER_CORRELATIONS = {
+PAPER_CORRELATIONS = {  # Table 4 by (metric, is_weighted, coefficient)
     (*_split_name(name), kind): value for name, row in TABLE_4.items() for kind, value in row._asdict().items()
 }
-"""Table 4 by (metric, is_weighted, coefficient)."""
-PAPER_CELLS: Cells = {
+PAPER_CELLS: Cells = {  # Table 7
     (*_split_name(name), fold_name(system)): value
     for name, row in TABLE_7.items()
     for system, value in zip(SYSTEMS, row, strict=True)
 }
-"""Table 7."""
 
 _MEAN: dict[str, Any] = {"marker": "v", "color": plot.WARM, "markersize": 8}
 _MEAN |= {"markeredgecolor": "white", "linestyle": ""}
@@ -170,15 +167,10 @@ def draw_correlations(frame: pl.DataFrame) -> str:
     rows_by_key = index_rows(frame, "coefficient", "metric", "is_weighted")
     paper = {(kind, *metric): value for (*metric, kind), value in PAPER_CORRELATIONS.items()}
     return plot.draw_dots(
-        rows_by_key,
-        kinds,
-        _name_metrics(frame),
-        forms,
+        rows_by_key, kinds, _name_metrics(frame), forms,
         printed={key: value for key, value in paper.items() if key in rows_by_key},
-        paper="printed in the paper, on its own data",
-        chance=dict.fromkeys(kinds, 0),
-        x="with 95 % interval",
-    )
+        paper="printed in the paper, on its own data", chance=dict.fromkeys(kinds, 0), x="with 95 % interval",
+    )  # fmt: skip
 
 
 def list_kinds(frame: pl.DataFrame) -> dict[str, str]:
@@ -200,7 +192,6 @@ def draw_sensitivity(frame: pl.DataFrame) -> str:
 
 def draw_scatter(frame: pl.DataFrame) -> str:
     """Draw figure 1: metrics against human grades, with the least-squares line; `PANELS`, or else three others.
-
     Only the grades that are drawn have noise: line and r are of the grades as they are, and of all rows, of which at
     most `POINTS` drawn at random are shown.
     """

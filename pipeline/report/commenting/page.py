@@ -13,18 +13,16 @@ from pipeline.report.commenting import figures
 from pipeline.report.figures import Floats
 from pipeline.report.sections import Columns, Part, Section, format_count, format_interval, format_number, index_rows
 
-PAIRS: Sequence[tuple[figures.Metric, figures.Metric]] = (
+PAIRS: Sequence[tuple[figures.Metric, figures.Metric]] = (  # metrics whose disagreements tables 5 and 6 show
     (("meteor", False), ("bleu_1", False)),
     (("meteor", False), ("meteor", True)),
 )
-"""Metrics whose disagreements tables 5 and 6 show."""
 EXAMPLES = 4  # comments of each pair
 LONG = 300  # characters of a comment that the page shows
 
 
 def render(day: str, signatures: Sequence[str] = (), simulated_count: int = 0, **frames: pl.DataFrame | None) -> str:
     """Render the page of the frames that `PARTS` names, which `sections.check_rows` checks.
-
     Metrics have their plain names (`meteor`, `human`); `is_weighted` is true of W-METEOR. Signatures name their origin.
     """
     rows = sections.check_rows(PARTS, frames)
@@ -39,15 +37,12 @@ def render(day: str, signatures: Sequence[str] = (), simulated_count: int = 0, *
         "read the comments. Numbers from these grades are no evidence about comments, metrics or commenters."
     )
     return sections.render(
-        f"article commenting, {day}",
-        "Article commenting",
+        f"article commenting, {day}", "Article commenting",
         "The corpus, the correlation of metrics with human grades, and the scores of the commenters (Automatic "
         f"Article Commenting), {day}.",
-        **sections.build_sections(PARTS, rows),
-        counts=counts,
-        warning=warning if simulated_count else "",
+        **sections.build_sections(PARTS, rows), counts=counts, warning=warning if simulated_count else "",
         signatures=signatures,
-    )
+    )  # fmt: skip
 
 
 def _format_value(value: float | None) -> str:
@@ -155,10 +150,8 @@ def _build_correlations(frame: pl.DataFrame) -> Section:
         "0.2145 to 0.2076 and from 0.1790 to 0.1604 (tables 3 and 4, errata E12). The row of human grades compares "
         "two halves of the raters.",
         ("metric", "coefficient", "plain", "p", "weighted", "p", "difference", "paper, plain", "paper, weighted", "n"),
-        rows,
-        figures.draw_correlations(frame),
-        text_count=2,
-    )
+        rows, figures.draw_correlations(frame), text_count=2,
+    )  # fmt: skip
 
 
 def _describe_gains(coefficient: str, differences: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -353,25 +346,18 @@ PARTS = {
     "categories": Part("Article categories", _build_categories, "category?", "n share?"),
     "grades": Part("Distribution of grades", _build_grades, "", "item_id grade?"),
     "kappa": Part("Rater agreement on grades", _build_kappa, "weights", "value? low? high? n"),
-    "correlations": Part(
-        "Correlation of metrics with human grades",
-        _build_correlations,
-        "metric is_weighted coefficient",
-        "value? low? high? p? n difference? difference_low? difference_high?",
-    ),
+    "correlations": Part("Correlation of metrics with human grades", _build_correlations,
+                         "metric is_weighted coefficient",
+                         "value? low? high? p? n difference? difference_low? difference_high?"),
     "scatter": Part("Metric scores and grades by comment", _build_scatter, columns="metric is_weighted value? grade?"),
     "sensitivity": Part("Sensitivity to the weights", _build_sensitivity, "preset metric coefficient", "value? ratio?"),
     "systems": Part("Scores of the commenters", _build_systems, "metric is_weighted system", "value? n"),
-    "examples": Part(
-        "Examples of metric disagreement",
-        _build_examples,
-        columns="title? text grade? metric is_weighted value? normalised?",
-    ),
-    "numbers": Part(
-        "Grade prediction", _build_numbers, "metric split subset? baseline_name?", "value? baseline? pair_count?"
-    ),
+    "examples": Part("Examples of metric disagreement", _build_examples,
+                     columns="title? text grade? metric is_weighted value? normalised?"),
+    "numbers": Part("Grade prediction", _build_numbers,
+                    "metric split subset? baseline_name?", "value? baseline? pair_count?"),
     "history": Part("Training curves", _build_history, "system epoch", "train_loss? validation_loss?"),
     "errata": Part("Claims of the paper", _build_errata, "", "system place? claim found? holds?"),
-}
+}  # fmt: skip
 """In the order of the page. A row of `grades` is of a rater, one of `scatter` of a comment; a difference is of weighted
 and plain and stands on the weighted row; `ratio` is of weighted to plain scores."""

@@ -1,5 +1,4 @@
 """The HTML page of the pipeline's health: days by DAGs, sources, models, unusual steps, dropped rows, and costs.
-
 A status has a sign and a word as well as a colour. Names are hostile data: everything but our own figure is escaped.
 """
 
@@ -9,14 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.report import sections
-from pipeline.report.daily import health_figures
+from pipeline.report import figures, sections
 from pipeline.report.sections import Columns, Section, format_count, format_number, order_names, tabulate
 
-FAMILIES = (
+FAMILIES = (  # DAGs whose steps the page shows
     "collect", "tokenize", "score", "report", "judge", "impscore", "recam", "commenting", "ndd", "studies", "csd",
 )  # fmt: skip
-"""DAGs whose steps the page shows."""
 STATUSES = {  # the worst last
     "ok": ("✓", "as usual"),
     "backfill": ("↺", "done over 24 hours after the day, by a backfill or by hand"),
@@ -33,7 +30,6 @@ def render(
     schedules: Mapping[str, str],
 ) -> str:  # fmt: skip
     """Render the page of so many days until a day.
-
     Rows are of the view pipeline_health of these days. `dropped` has step, dropped_at, reason, row_count; `sources` the
     last day that was collected, and its row_count; `models` kind, model_id and day of the last training, and the last
     day of a promoted one. Schedules are of `FAMILIES`.
@@ -42,17 +38,14 @@ def render(
     cells = rows.partition_by("day", "family", as_dict=True)
     cost = f" Language models cost {rows['cost_usd'].sum():,.4f} USD." if rows["cost_usd"].count() else ""
     return sections.render(
-        f"health until {day}",
-        "Health of the pipeline",
+        f"health until {day}", "Health of the pipeline",
         f"Each DAG on the {len(days)} days until {day}, compared with the median of the seven days before.{cost}",
         list(_build_sections(rows, dropped, sources, models, days)),
         counts={name: rows.filter(status=name).height for name in STATUSES} if rows.height else {},
-        warning=_format_warning(rows),
-        template="daily/health.html",
-        days=days,
+        warning=_format_warning(rows), template="daily/health.html", days=days,
         key=[(name, mark, means) for name, (mark, means) in STATUSES.items()],
         lines=[(name, schedules[name], [_build_cell(cells.get((day, name))) for day in days]) for name in FAMILIES],
-    )
+    )  # fmt: skip
 
 
 def _format_warning(rows: pl.DataFrame) -> str:
@@ -69,7 +62,7 @@ def _build_cell(rows: pl.DataFrame | None) -> dict[str, str]:
     if rows is None:
         return {"status": "none", "mark": "", "count": "", "title": "no work"}
     status = max(rows["status"], key=list(STATUSES).index)
-    count = health_figures.format_short(float(rows["kept_count"].sum())) if rows["kept_count"].count() else ""
+    count = figures.format_short(float(rows["kept_count"].sum())) if rows["kept_count"].count() else ""
     title = "\n".join(map(_describe_step, rows.to_dicts()))
     return {"status": status, "mark": STATUSES[status][0], "count": count, "title": title}
 
@@ -147,9 +140,9 @@ def _build_costs(rows: pl.DataFrame, days: list[date]) -> Section:
         cells += [_format_totals(name, step, part) for (step,), part in sorted(parts.items())]
     sentence = f"All steps together took {rows['seconds'].sum():,.0f} seconds of work."
     names = ("DAG", "step", "days", "rows kept", "seconds", "rows per second", "MB written", "tokens in + out", "USD")
-    totals = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in health_figures.TITLES]
+    totals = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in figures.HEALTH_TITLES]
     daily = rows.group_by("day", step="family").agg(totals)
-    figure = health_figures.draw_trends(daily, days, order_names(daily["step"], FAMILIES))
+    figure = figures.draw_trends(daily, days, order_names(daily["step"], FAMILIES))
     return Section(sentence, names, cells, figure, text_count=2, title="Runtime and cost")
 
 
@@ -161,14 +154,10 @@ def _format_totals(family: str, step: str, rows: pl.DataFrame) -> list[str]:
     tokens = " + ".join(format_count(total[name]) for name in ("input_tokens", "output_tokens"))
     numbers = ((seconds, 1), (rate, 0), (megabytes, 1))
     return [
-        family,
-        step,
-        str(rows.height),
-        format_count(kept_count),
+        family, step, str(rows.height), format_count(kept_count),
         *(format_number(value, digits, ",") for value, digits in numbers),
-        "–" if total["input_tokens"] is None else tokens,
-        format_number(total["cost_usd"], 4),
-    ]
+        "–" if total["input_tokens"] is None else tokens, format_number(total["cost_usd"], 4),
+    ]  # fmt: skip
 
 
 def _format_share(value: float | None) -> str:

@@ -8,13 +8,12 @@ import polars as pl
 from markupsafe import Markup
 
 from pipeline.io.visible import escape_invisible
-from pipeline.metrics.impscore.artefacts import BASELINES
-from pipeline.metrics.impscore.implicitness import compute_quantiles, tabulate_figure_3
-from pipeline.metrics.impscore.validation import OTHERS, SURFACE
+from pipeline.metrics.impscore.artefacts import BASELINES, OTHERS, SURFACE
+from pipeline.metrics.impscore.studies import compute_quantiles, tabulate_figure_3
 from pipeline.papers.impscore import SPACES, TABLE_2
 from pipeline.report import sections
 from pipeline.report.figures import Floats
-from pipeline.report.impscore import model_figures, study_figures, study_rows
+from pipeline.report.impscore import figures, study_rows
 from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, format_cells
 from pipeline.report.sections import Part, Section, format_count, format_number, format_reading, order_names
 
@@ -24,7 +23,7 @@ SPREAD_NAMES = ("mean", "s.d.", "5 %", "25 %", "median", "75 %", "95 %")
 
 
 class Spaces(TypedDict):
-    """Sentences in the pragmatic and the semantic space, from `metrics.impscore.spaces`."""
+    """Sentences in the pragmatic and the semantic space, from `metrics.impscore.studies`."""
 
     points: Sequence[Floats]  # [n, 2] of each
     groups: Sequence[str]
@@ -49,13 +48,10 @@ def render(contents: Contents) -> str:
     model_id = escape_invisible(contents.get("model_id", ""))
     subject = Markup(" for the model <code>{}</code>").format(model_id) if model_id else ""
     return sections.render(
-        f"studies, {contents['day']}",
-        "Undertone: studies",
-        Markup("Results of the studies until {}{}.").format(contents["day"], subject),
-        list(_build_sections(contents)),
-        longest=math.inf,
-        warning=contents.get("weakness", ""),
-    )
+        f"studies, {contents['day']}", "Undertone: studies",
+        Markup("Results of the studies until {}{}.").format(contents["day"], subject), list(_build_sections(contents)),
+        longest=math.inf, warning=contents.get("weakness", ""),
+    )  # fmt: skip
 
 
 def _build_sections(contents: Contents) -> Iterable[Section]:
@@ -92,12 +88,9 @@ def _build_separation(triples: pl.DataFrame) -> Section:
     explicit = format_reading(numbers["implicitness_of_explicit"], explicit_percentile)
     near, far = (format_number(numbers[f"pragmatic_distance_{kind}"]) for kind in ("positive", "negative"))
     names = {
-        "i1": "I of implicit sentences",
-        "i2": "I of their explicit forms",
-        "i3": "I of explicit forms of other pairs",
-        "near": "ΔP of positive pairs",
-        "far": "ΔP of negative pairs",
-    }
+        "i1": "I of implicit sentences", "i2": "I of their explicit forms", "i3": "I of explicit forms of other pairs",
+        "near": "ΔP of positive pairs", "far": "ΔP of negative pairs",
+    }  # fmt: skip
     cells = []
     for column, name in names.items():
         values = (float(rows[column].to_numpy().mean()), *compute_quantiles(rows[column]))
@@ -111,7 +104,7 @@ def _build_separation(triples: pl.DataFrame) -> Section:
         "ones. The paper has 1.296 and 0.514 for I, 0.685 and 1.675 for ΔP (section 5.2, figure 3)."
     )
     columns = ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest")
-    return Section(sentence, columns, cells, model_figures.draw_violins(rows, rows["split"][0]))
+    return Section(sentence, columns, cells, figures.draw_violins(rows, rows["split"][0]))
 
 
 def _build_audit(audit: pl.DataFrame) -> Section:
@@ -128,7 +121,7 @@ def _build_audit(audit: pl.DataFrame) -> Section:
         f"cases{model_text}. The paper has no such baselines. Compare its accuracies with these numbers.",
         ("pairs from", *columns, "triples"),
         format_cells(table.select("subset", *columns, "pair_count")),
-        model_figures.draw_audit(audit),
+        figures.draw_audit(audit),
     )
 
 
@@ -154,7 +147,7 @@ def _build_spaces(spaces: Spaces) -> Section:
         "(section 6.4, figures 11 to 13).",
         ("space", "silhouette", "sentences", "groups"),
         [[name, silhouette, *counts] for name, silhouette in zip(names, silhouettes, strict=True)],
-        model_figures.draw_spaces(spaces["points"], groups, names, spaces["silhouettes"]),
+        figures.draw_spaces(spaces["points"], groups, names, spaces["silhouettes"]),
     )
 
 
@@ -177,7 +170,7 @@ def _build_ablation(studies: pl.DataFrame) -> Section:
     sentence = f"{finding}. The paper has 0.946 and 0.929; the other choices have little effect (section 5.3, table 2)."
     names = ("I", "ΔP", "space", "implicitness accuracy", "s.d.", "pragmatics accuracy", "s.d.", "runs", "paper")
     cells = format_cells(table.select(*keys, *columns, "run_count", "paper"))
-    return Section(sentence, names, cells, study_figures.draw_ablation(studies), text_count=3)
+    return Section(sentence, names, cells, figures.draw_ablation(studies), text_count=3)
 
 
 def _build_sensitivity(studies: pl.DataFrame) -> Section:
@@ -195,7 +188,7 @@ def _build_sensitivity(studies: pl.DataFrame) -> Section:
         "the paper, γ1 = 0.5 is best; γ2 and α have little effect (section 5.3, figures 4 and 10)."
     )
     names = ("α", "settings", "runs each", "lowest", "best", "at γ1", "at γ2")
-    return Section(sentence, names, rows, study_figures.draw_sensitivity(studies), text_count=0)
+    return Section(sentence, names, rows, figures.draw_sensitivity(studies), text_count=0)
 
 
 def _format_spreads(quantiles: pl.DataFrame, *counts: pl.Expr, has_percentiles: bool = False) -> list[list[str]]:
@@ -225,7 +218,7 @@ def _build_data_sets(studies: pl.DataFrame) -> Section:
         "of a data set scores higher than the whole data set (section 7.1, figures 5 and 14).",
         ("data set", "part", *SPREAD_NAMES, "sentences", "in the paper"),
         _format_spreads(quantiles, study_rows.find_paper_count("subset").alias("paper"), has_percentiles=True),
-        study_figures.draw_data_sets(studies),
+        figures.draw_data_sets(studies),
         text_count=2,
     )
 
@@ -238,7 +231,7 @@ def _build_diversity(studies: pl.DataFrame) -> Section:
         "random pairs of Davidson have the smallest ΔP (section 7.1, figure 6)."
     )
     names = ("data set", "part", *SPREAD_NAMES, "pairs")
-    return Section(sentence, names, _format_spreads(quantiles), study_figures.draw_diversity(studies), text_count=2)
+    return Section(sentence, names, _format_spreads(quantiles), figures.draw_diversity(studies), text_count=2)
 
 
 def _build_detection(studies: pl.DataFrame) -> Section:
@@ -256,7 +249,7 @@ def _build_detection(studies: pl.DataFrame) -> Section:
         "falls as implicitness rises (section 7.2, figures 7 and 16).",
         ("detector", "implicitness", "percentile", "accuracy", "95 % from", "to", "texts", "without near duplicates"),
         format_cells(accuracies.select("by", pl.col("subset").str.replace_all("-", "–"), *numbers)),
-        study_figures.draw_detection(studies),
+        figures.draw_detection(studies),
         text_count=2,
     )
 
@@ -279,7 +272,7 @@ def _build_validation(studies: pl.DataFrame) -> Section:
         "shipped words learn from the shipped groups. The paper ranks graded groups (section 6.2) without baselines.",
         ("set", "language", "by", "metric", "value", "95 % from", "to", "n"),
         format_cells(numbers.select("subset", "lang", "by", "metric", "value", "low", "high", "row_count")),
-        study_figures.draw_validation(studies),
+        figures.draw_validation(studies),
         text_count=4,
     )
 
@@ -299,7 +292,7 @@ def _build_calibration(studies: pl.DataFrame) -> Section:
         "of 95 % over threads. The line is the rising map with the least error. The paper compares no measures.",
         ("measure", "by", "texts", "Spearman", "95 % from", "to", "error", "of a constant", "n"),
         format_cells(numbers.select(*index[:3], "spearman", "low", "high", "error", "constant_error", "row_count")),
-        study_figures.draw_calibration(studies),
+        figures.draw_calibration(studies),
         text_count=3,
     )
 
@@ -315,14 +308,13 @@ def _build_people(studies: pl.DataFrame) -> Section:
     )
 
 
-_PARTS = {
+_PARTS = {  # of a model
     "triples": Part("Separation of implicit and explicit sentences", _build_separation),
     "audit": Part("Surface baselines", _build_audit),
     "evaluations": Part("Model evaluation", _build_evaluations),
     "spaces": Part("Sentences of one intention in the two spaces", _build_spaces),
 }
-"""Of a model."""
-STUDIES = {
+STUDIES = {  # of the frame `studies` (sections 5.3 and 7)
     "ablation": Part("Ablation of the model design", _build_ablation),
     "sensitivity": Part("Sensitivity to the margins and the weight of the loss", _build_sensitivity),
     "data_sets": Part("Implicitness of data sets", _build_data_sets),
@@ -332,4 +324,3 @@ STUDIES = {
     "calibration": Part("Calibration of one measure by another", _build_calibration),
     "people": Part("People and the model on graded groups", _build_people),
 }
-"""Of the frame `studies` (sections 5.3 and 7)."""

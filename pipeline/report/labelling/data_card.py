@@ -1,14 +1,17 @@
-"""The data card of a released data set, in Markdown: what is in it, how it was made, and what it must not be taken for.
-
-Its text is in data_card.md. Names are hostile data: all of them are escaped.
+"""The data card of a released data set, in Markdown, and the raters' guidelines, as an HTML page that needs no network.
+A card says what is in a data set, how it was made, and what it must not be taken for; its text is in data_card.md.
+Names are hostile data: all of them are escaped.
 """
 
 import datetime
 import re
+from importlib.resources import files
 from typing import NamedTuple
 
 import polars as pl
+from markdown_it import MarkdownIt
 
+from pipeline.errors import BadInput
 from pipeline.label import schema, simulated
 from pipeline.report.sections import format_number, render_template
 from pipeline.tables import TABLES
@@ -34,27 +37,21 @@ def render(facts: Facts) -> str:
     """Render the card. Shares are within a field, among the rows that have a value there."""
     total = sum_counts(facts.rows)
     frames = {"rows": facts.rows, "funnel": facts.funnel, "agreement": facts.agreement, "tools": facts.tools}
-    frames |= {"deletions": facts.deletions, "columns": _list_columns()}
+    columns = TABLES["annotated_comments"].schema.columns()
+    meanings = {"column": [*columns], "what_it_is": [column.description for column in columns.values()]}
+    frames |= {"deletions": facts.deletions, "columns": pl.DataFrame(meanings)}
     frames["classes"] = _count_classes(facts.classes, total)
     card = render_template(
-        "labelling/data_card.md",
-        release=_escape(facts.release),
-        licence=_escape(facts.licence),
-        created=facts.created.isoformat(),
-        schema=schema.hash_schema(),
-        data_hash=facts.data_hash,
-        total=f"{total:,}",
-        rater_count=f"{facts.rater_count:,}",
-        simulated_count=f"{count_simulated(facts.tools):,}",
-        label_count=f"{sum_counts(facts.tools):,}",
-        **{name: _format_table(frame) for name, frame in frames.items()},
-    )
+        "labelling/data_card.md", release=_escape(facts.release), licence=_escape(facts.licence),
+        created=facts.created.isoformat(), schema=schema.hash_schema(), data_hash=facts.data_hash, total=f"{total:,}",
+        rater_count=f"{facts.rater_count:,}", simulated_count=f"{count_simulated(facts.tools):,}",
+        label_count=f"{sum_counts(facts.tools):,}", **{name: _format_table(frame) for name, frame in frames.items()},
+    )  # fmt: skip
     return card + "\n"
 
 
 def update(card: str, rows: pl.DataFrame, classes: pl.DataFrame, data_hash: str) -> str:
     """Update a card after comments were removed: their count, the classes and the checksum; the rest is of the release.
-
     A card of the same checksum, or one that somebody else wrote, stays as it is.
     """
     parts = card.split("\n\n")
@@ -80,11 +77,6 @@ def sum_counts(frame: pl.DataFrame, column: str = "row_count") -> int:
 def count_simulated(tools: pl.DataFrame) -> int:
     """Count the labels of simulated raters."""
     return sum_counts(tools.filter(pl.col("tool") == simulated.TOOL))
-
-
-def _list_columns() -> pl.DataFrame:
-    columns = TABLES["annotated_comments"].schema.columns()
-    return pl.DataFrame({"column": [*columns], "what_it_is": [column.description for column in columns.values()]})
 
 
 def _count_classes(classes: pl.DataFrame, total: int) -> pl.DataFrame:
@@ -125,3 +117,19 @@ def _escape(value: object) -> str:
     line = " ".join(str(value).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     line = re.sub(r"[\\`*_{}\[\]|~#!]|:(?=//)|(?<=www)\.", r"\\\g<0>", line)
     return re.sub(r"^(\d*)([-+.)])(?=[\s-]|$)", r"\1\\\2", line)  # what would begin a list or a rule
+
+
+LANGS = {"zh": "zh-Hans", "en": "en"}
+"""Languages there are guidelines in, with the tag that makes a browser choose fitting glyphs."""
+
+
+def render_guidelines(lang: str) -> str:
+    """Render the guidelines in a language, with the version of the label schema at the foot; BadInput without any."""
+    if lang not in LANGS:
+        raise BadInput(f"lang should be one of {', '.join(LANGS)}, found {lang!r}")
+    text = files("pipeline.label").joinpath("guidelines", f"{lang}.md").read_text(encoding="utf-8")
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
+    title = text.partition("\n")[0].removeprefix("# ")
+    version = schema.hash_schema()
+    return render_template("labelling/guidelines.html", lang=LANGS[lang], title=title, body=body, version=version)

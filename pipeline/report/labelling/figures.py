@@ -1,5 +1,4 @@
 """Figures of a labelling project: what became of comments, how raters agree, what labels look like.
-
 Frames are of `metrics.labelling.agreement`, `agreement_study`, `label_analysis` and `predictability`.
 """
 
@@ -21,19 +20,13 @@ from pipeline.report import figures as plot
 from pipeline.report.sections import format_number
 
 KAPPAS = {
-    "fleiss": "Fleiss' κ, three raters",
-    "fleiss_last": "Fleiss' κ, deciding round",
-    "fleiss_four": "Fleiss' κ, all four",
-    "cohen": "Cohen's κ, mean of pairs",
-    "krippendorff": "Krippendorff's α",
-}
+    "fleiss": "Fleiss' κ, three raters", "fleiss_last": "Fleiss' κ, deciding round",
+    "fleiss_four": "Fleiss' κ, all four", "cohen": "Cohen's κ, mean of pairs", "krippendorff": "Krippendorff's α",
+}  # fmt: skip
 TAES = {"tae": "TAE (equation 3)", "tae_mean_of_records": "mean TAE of the records"}
 CURVES = {
-    "kappa": "Cohen's κ with the truth",
-    "fleiss": "Fleiss' κ of all four",
-    "agreement": "agreement",
-    "tae": "TAE",
-}
+    "kappa": "Cohen's κ with the truth", "fleiss": "Fleiss' κ of all four", "agreement": "agreement", "tae": "TAE",
+}  # fmt: skip
 PAPER = "printed in the paper, on its own data"
 _AROUND = LinearSegmentedColormap.from_list("around_light", ["#e0aeaa", "#f7f9fa", "#8fb9d1"])  # ink is readable on it
 _TAGS = ((plot.ACCENT, ""), (plot.HATCHED["facecolor"], plot.HATCHED["hatch"]), (plot.PALE, ""))
@@ -161,10 +154,8 @@ def draw_ratios(ratios: pl.DataFrame) -> str:
                     plot.write_text(axis, offset + width / 2, y, text, color=ink, bbox=box)
                 offset += width
         axis.set(xlim=(0, 100), xlabel="% of the comments that have a label")
-        keys = [
-            Patch(facecolor=colour, hatch=hatch, edgecolor=plot.FAINT if hatch else "none", linewidth=0)
-            for colour, hatch in _TAGS
-        ]
+        edges = (plot.FAINT if hatch else "none" for _, hatch in _TAGS)
+        keys = [Patch(facecolor=c, hatch=h, edgecolor=e, linewidth=0) for (c, h), e in zip(_TAGS, edges, strict=True)]
         plot.draw_legend(figure, keys, ["yes (sentiment: positive)", "unsure (neutral)", "no (negative)"])
         if other_fields:
             class_texts = [

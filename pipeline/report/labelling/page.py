@@ -1,5 +1,4 @@
 """One HTML page of a labelling project: what became of its comments, how raters agree, what the labels look like.
-
 Thresholds are shown, and nothing is judged by them (CSD-23, errata E8).
 """
 
@@ -36,22 +35,17 @@ def render(inputs: Inputs) -> str:
     """Render the page; BadInput if a frame lacks a column."""
     facts = inputs.facts
     counts = {
-        "publishable comments": sum_counts(facts.rows),
-        "valid labels": sum_counts(facts.tools),
-        "raters": facts.rater_count,
-        "waiting fields": sum_counts(inputs.open, "field_count"),
-    }
+        "publishable comments": sum_counts(facts.rows), "valid labels": sum_counts(facts.tools),
+        "raters": facts.rater_count, "waiting fields": sum_counts(inputs.open, "field_count"),
+    }  # fmt: skip
     frames = facts._asdict() | inputs._asdict() | {"origins": _list_origins(facts)}
     built = sections.build_sections(_PARTS, sections.check_rows(_PARTS, frames))
     return sections.render(
-        f"labels of {inputs.project}",
-        f"Labels of {inputs.project}",
+        f"labels of {inputs.project}", f"Labels of {inputs.project}",
         "Labels of the comments, agreement of the raters, and distribution of the labels. Schema "
         f"{schema.hash_schema()}, {facts.created}.",
-        built["sections"],
-        counts=counts,
-        warning=_format_warning(facts.tools),
-    )
+        built["sections"], counts=counts, warning=_format_warning(facts.tools),
+    )  # fmt: skip
 
 
 def _format_warning(tools: pl.DataFrame) -> str:
@@ -249,10 +243,8 @@ def _build_correlations(correlations: pl.DataFrame) -> Section:
     return Section(
         f"Spearman's coefficient of subtext is {sarcasm} with sarcasm and {metaphor} with metaphor. The paper has 0.53 "
         "and 0.55 (section 3.4, figure 3). The ranks are no, unsure, yes; for emotion, none and any emotion.",
-        *tabulate(_drop_mirrored(correlations), columns),
-        figures.draw_correlations(correlations),
-        text_count=2,
-    )
+        *tabulate(_drop_mirrored(correlations), columns), figures.draw_correlations(correlations), text_count=2,
+    )  # fmt: skip
 
 
 def _build_study(study: pl.DataFrame) -> Section:
@@ -283,20 +275,13 @@ _PARTS = {
     "deletions": Part("Reasons for dropped comments and labels", _build_deletions, columns="reason row_count"),
     "open": Part("Waiting fields", _build_waiting, columns="round stage field_count"),
     "origins": Part("Sources of comments and labels", _build_origins, columns="what name row_count"),
-    "agreement": Part(
-        "Rater agreement", _build_agreement, columns=f"field n n_three n_four n_waiting classes {_INTERVALS} tae_min"
-    ),
-    "predictability": Part(
-        "Label prediction from words",
-        _build_predictability,
-        columns="field svm_f1? majority_f1? row_count class_count left_out_count",
-    ),
+    "agreement": Part("Rater agreement", _build_agreement,
+                      columns=f"field n n_three n_four n_waiting classes {_INTERVALS} tae_min"),
+    "predictability": Part("Label prediction from words", _build_predictability,
+                           columns="field svm_f1? majority_f1? row_count class_count left_out_count"),
     "ratios": Part("Class distribution", _build_ratios, columns="field value count ratio?"),
     "overlaps": Part("Overlap of fields", _build_overlaps, columns="a b both_count a_count b_count overlap? jaccard?"),
     "correlations": Part("Correlation of fields", _build_correlations, columns="a b spearman? n"),
-    "study": Part(
-        "Effect of skew on agreement measures (simulated raters)",
-        _build_study,
-        columns=f"classes positive_rate accuracy {_CURVES}",
-    ),
-}
+    "study": Part("Effect of skew on agreement measures (simulated raters)", _build_study,
+                  columns=f"classes positive_rate accuracy {_CURVES}"),
+}  # fmt: skip

@@ -32,7 +32,6 @@ REASONS = {
 CHANCE = 1 / OPTIONS
 BAND = 0.02  # to either side of chance: what an item set may give away
 WAYS = 12  # not to read that are drawn
-
 _BLIND: dict[str, Any] = {**plot.TICK, "color": plot.WARM}
 _PAPER: dict[str, Any] = {"color": plot.INK, "linewidth": 1.1, "linestyle": ":"}
 _ROW = 0.26  # inches
@@ -159,7 +158,6 @@ def get_printed(subtask: str, reader: str, absent: Any = None) -> Sequence[Any]:
 
 def draw_readers(frame: pl.DataFrame) -> str:
     """Draw the accuracy of readers by what they were tested on, beside chance and the paper (REC-29).
-
     The column `blind` is optional: what the best way not to read reaches on the items.
     """
     parts = sort_tests(frame)

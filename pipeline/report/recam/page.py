@@ -1,5 +1,4 @@
 """One HTML page of a cloze set and its readers: what it is made of, what it gives away, who reads it (ReCAM).
-
 A reader's accuracy never stands alone: chance is beside it, and what is reached on the same items without reading.
 """
 
@@ -16,7 +15,6 @@ from pipeline.report.recam.figures import BAND, CHANCE, MEASURES, REASONS, SUBTA
 from pipeline.report.sections import Columns, Part, Section, format_count, format_interval, format_number, format_signed
 
 PASSAGE = 400  # characters of a passage that the page shows
-
 _NONE = pl.DataFrame()
 _KINDS = {"upos": "part of speech", "words": "words of the passage"}
 _FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "several options are right"}
@@ -24,7 +22,6 @@ _FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "severa
 
 def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> str:
     """Render the page of the frames that `PARTS` names, which `sections.check_rows` checks.
-
     `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; all accuracies are in [0, 1].
     """
     rows = sections.check_rows(PARTS, frames)
@@ -76,11 +73,9 @@ def _build_dropped(frame: pl.DataFrame) -> Section:
         f"The pipeline dropped {format_count(_sum_counts(frame))} items after the choice of their word, each with a "
         f"reason. The most frequent reason is {reason} ({format_count(count)} of {subtask}). The paper drops items "
         "with two right options or no answer (section 3.6) and does not give their number.",
-        ("subtask", "reason", "items"),
-        [[*names, format_count(number)] for *names, number in rows],
-        label_figures.draw_bars(names, [row[2] for row in rows], "dropped items"),
-        text_count=2,
-    )
+        ("subtask", "reason", "items"), [[*names, format_count(number)] for *names, number in rows],
+        label_figures.draw_bars(names, [row[2] for row in rows], "dropped items"), text_count=2,
+    )  # fmt: skip
 
 
 def _build_funnel(frame: pl.DataFrame) -> Section:
@@ -280,5 +275,5 @@ PARTS = {
     "quality": Part("Item quality", _build_quality, "subtask flag", "count n"),
     "sample": Part("Sample items", _build_sample, "", "subtask question options label article"),
 }  # fmt: skip
-"""In the order of the page. Reasons of the funnel are those of `examples.recam.targets`, target or null for a target;
+"""In the order of the page. Reasons of the funnel are those of `examples.recam.building`, target or null for a target;
 `quality` counts flags of the n items that raters were asked about."""

@@ -1,23 +1,97 @@
-"""The cost of dropping a span: NDD, and its rivals in the same search (NDD-18 to 20, 31, 32)."""
+"""The cost of dropping a span: NDD and its rivals in one search (NDD-14 to 21, 31, 32), and which spans may be dropped.
+A span is (start, end), from 0, the end not included; spans of a sentence are an array [s, 2].
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from pipeline.metrics.ndd import comparisons, weights
-from pipeline.metrics.ndd.comparisons import SentenceModel
-from pipeline.metrics.ndd.distance import CACHE_SIZE, Divergence, collect_distributions, compare, split_blocks
-from pipeline.metrics.ndd.model import Floats, IndexArray, MaskedModel, Sentence
-from pipeline.metrics.ndd.weights import MU
-from pipeline.score.compress.spans import find_undecided
+from pipeline.metrics.ndd import distance
+from pipeline.metrics.ndd.distance import (
+    CACHE_SIZE,
+    MU,
+    Divergence,
+    Floats,
+    IndexArray,
+    MaskedModel,
+    Sentence,
+    SentenceModel,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Limit = Callable[[float], float]
-"""What the cheapest span of a sentence costs, to what a span may cost."""
+Mask = npt.NDArray[np.bool_]
 
+
+def list_spans(length: int, longest: int, *, is_released: bool = False) -> IndexArray:
+    """List all spans of up to `longest` words (L_max), [s, 2], by start and end: Σ_k (length - k + 1) spans.
+    The whole sentence is none of them, since it has no neighbours. The released code by an error of one leaves out
+    spans of exactly L_max words and those that hold the last word.
+    """
+    longest_span = longest - is_released
+    starts, sizes = np.meshgrid(np.arange(length), np.arange(1, longest_span + 1), indexing="ij")
+    spans = np.stack([starts.ravel(), (starts + sizes).ravel()], axis=1)
+    return spans[(spans[:, 1] <= length - is_released) & (spans[:, 1] - spans[:, 0] < length)]
+
+
+def find_overlaps(spans: IndexArray) -> Mask:
+    """Mark pairs of spans that share a word: [s, s]."""
+    start, end = spans.T
+    return np.asarray((start[:, None] < end) & (start < end[:, None]))
+
+
+def select_disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = False) -> Mask:
+    """Select disjoint spans: of two that overlap the one with the higher score is dropped. Returns [s].
+    The paper prints the opposite, the released code does this (E16). Pairs are compared from the cheapest span on, and
+    a dropped span drives out no other. Of equal scores the longer and then the earlier span stays. In the released code
+    a dropped span still drives out others, so that fewer stay.
+    """
+    is_selected = np.ones(len(spans), bool)
+    if is_released:
+        order = np.lexsort([spans[:, 0], spans[:, 0] - spans[:, 1], scores])
+        is_selected[order] = ~np.tril(find_overlaps(spans[order]), -1).any(axis=1)
+    else:
+        find_undecided(spans, scores, is_selected.copy(), is_selected)
+    return is_selected
+
+
+def find_undecided(spans: IndexArray, costs: Floats, is_final: Mask, is_open: Mask) -> Mask:
+    """Close spans that are not selected, by costs that are lower bounds where they are not final; all is in place.
+
+    An open span that has the least of those that overlap it is selected if it is final, which closes the others.
+    Returns the other such spans, [s], whose costs are needed; if there is none, the open spans are the selected ones.
+    """
+    sizes, rank = spans[:, 1] - spans[:, 0], np.empty(len(spans), np.int64)
+    rank[np.lexsort([spans[:, 0], -sizes, is_final, costs])] = np.arange(len(spans))
+    span = np.repeat(np.arange(len(spans)), sizes)  # of each of its words
+    word = np.arange(len(span)) - np.repeat(np.cumsum(sizes) - sizes - spans[:, 0], sizes)
+    while True:
+        least = np.full(spans.max(initial=0), len(spans))
+        np.minimum.at(least, word[is_open[span]], rank[span[is_open[span]]])
+        is_least = is_open & (np.bincount(span, least[word] == rank[span], len(spans)) == sizes)
+        is_taken = np.isin(word, word[(is_least & is_final)[span]])
+        is_beaten = is_open & ~is_least & (np.bincount(span, is_taken, len(spans)) > 0)
+        if not is_beaten.any():
+            return np.asarray(is_least & ~is_final)
+        is_open &= ~is_beaten
+
+
+def select_affordable(spans: IndexArray, scores: Floats, is_chosen: Mask, word_budget: int) -> Mask:
+    """Select the cheapest chosen spans that together have at most `word_budget` words: [s].
+    One that is too long is passed over, and a cheaper one is never left out for it.
+    """
+    is_selected = np.zeros(len(spans), bool)
+    for index in np.flatnonzero(is_chosen)[np.argsort(scores[is_chosen], kind="stable")]:
+        size = int(spans[index, 1] - spans[index, 0])
+        if size <= word_budget:
+            is_selected[index], word_budget = True, word_budget - size
+    return is_selected
+
+
+Limit = Callable[[float], float]  # what the cheapest span of a sentence costs, to what a span may cost
 Scorer = Callable[..., list[Floats]]
 """Sentences and spans of each, [s, 2], to what it costs to drop each span, [s]; more is worse, about 0 is nothing.
 
@@ -33,16 +107,10 @@ class TokenModel(Protocol):
 
 
 def ndd(
-    model: MaskedModel,
-    *,
-    divergence: Divergence = "kl",
-    weighting: str = "balanced",
-    mu: float = MU,
-    nu: float = 1.0,
+    model: MaskedModel, *, divergence: Divergence = "kl", weighting: str = "balanced", mu: float = MU, nu: float = 1.0,
     is_fast: bool = False,
-) -> Scorer:
+) -> Scorer:  # fmt: skip
     """Score spans by the NDD of a sentence and its remainder: Σ a b F over remaining words (section 4, appendix C).
-
     The distributions of the sentence are asked for once, those of what remains for each neighbour: n + Σ over the spans
     of their neighbours, less where masks hide the same words. With limits neighbours are compared from the span
     outwards, until the sum, of terms not below 0, shows that the span will not be selected. Blocks of sentences bound
@@ -58,7 +126,7 @@ def ndd(
         asks, weight = asks[is_asked], weight[is_asked]
         (span, step), terms = asks[:, :2].T, np.zeros(len(asks))
         distinct, index = np.unique(asks[:, 2:4], axis=0, return_inverse=True)
-        first: Any = collect_distributions(model, texts, distinct) if len(asks) else None
+        first: Any = distance.collect_distributions(model, texts, distinct) if len(asks) else None
         sentence = np.repeat(np.arange(len(spans)), [*map(len, spans)])
         positions = np.concatenate(spans) + sentence[:, None] * max(map(len, sentences))
         costs: Floats = np.zeros(len(sentence))
@@ -66,7 +134,7 @@ def ndd(
         is_open, is_next = np.ones((2, len(sentence)), bool)
         while is_next.any():
             asked = np.flatnonzero(is_next[span] & (step == next_step[span]))
-            values = compare(model, texts, first, index[asked], asks[asked, 4:], divergence)
+            values = distance.compare(model, texts, first, index[asked], asks[asked, 4:], divergence)
             terms[asked], next_step = weight[asked] * values, next_step + is_next
             costs = np.asarray(np.bincount(span, terms, len(sentence)), np.float64)
             is_next = np.bincount(span, step >= next_step[span], len(sentence)) > 0
@@ -79,7 +147,7 @@ def ndd(
         return costs
 
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit] = ()) -> list[Floats]:
-        blocks = split_blocks([*map(len, sentences)], CACHE_SIZE)
+        blocks = distance.split_blocks([*map(len, sentences)], CACHE_SIZE)
         costs = [score_block(sentences[block], spans[block], limits[block]) for block in blocks]
         return np.split(np.concatenate(costs), np.cumsum([*map(len, spans)])[:-1]) if costs else []
 
@@ -90,7 +158,6 @@ def _list_asks(
     sentences: Sequence[Sentence], spans: Sequence[IndexArray], weighting: str, mu: float, nu: float
 ) -> tuple[list[Sentence], IndexArray, Floats]:
     """List texts, which are the sentences and what remains without each span; the asks; and their weights, [m].
-
     An ask, [m, 6], is a span, a step away from it (0, 1, 2, 3 to 4, 5 to 6, 7 to 10 ... words), and the text and place
     of a neighbour before and after the span is dropped.
     """
@@ -99,7 +166,7 @@ def _list_asks(
     span_ends = [(number, *ends) for number, part in enumerate(spans) for ends in part.tolist()]
     for span, (number, start, end) in enumerate(span_ends):
         ends = len(sentences[number]), start, end
-        counts = weights.WEIGHTS[weighting](*ends, mu) * weights.decay(*ends, nu)
+        counts = distance.WEIGHTS[weighting](*ends, mu) * distance.decay(*ends, nu)
         place = np.flatnonzero(counts)
         step = (2 * np.log2(1 + np.where(place < start, start - 1 - place, place - start))).astype(np.int64)
         columns = span, step, number, place + (place >= start) * (end - start), len(texts), place
@@ -114,12 +181,11 @@ def _list_asks(
 
 def perplexity(model: MaskedModel) -> Scorer:
     """Score spans by the rise of log perplexity: PPL Deleter as the paper has it (NDD-31; after Niu et al., 2019).
-
     It gives fluent sentences and ignores their meaning.
     """
 
     def score_spans(words: Sentence, remainders: list[Sentence]) -> Floats:
-        log_perplexity = comparisons.perplexity(model, [words, *remainders])["log_perplexity"].to_numpy()
+        log_perplexity = distance.perplexity(model, [words, *remainders])["log_perplexity"].to_numpy()
         costs: Floats = log_perplexity[1:] - log_perplexity[0]
         return costs
 
@@ -140,7 +206,6 @@ def cosine(model: SentenceModel) -> Scorer:
 
 def bertscore(model: TokenModel) -> Scorer:
     """Score spans by 1 - F of greedily matched piece states (BERTScore; Zhang et al., 2020; appendix E; NDD-32).
-
     Without weights of rarity and without rescaling, by the last layer; [CLS] and [SEP] count as pieces.
     """
 

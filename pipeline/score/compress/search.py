@@ -1,5 +1,4 @@
 """Compression by dropping spans, in rounds, with any scorer (NDD, sections 4.1 and 4.2; NDD-14 to 17, 21).
-
 A round scores every span of the remaining words, selects those that cost at most the threshold, of two that overlap
 the cheaper one, and drops them. The words after any round are a compression. With dependency trees only whole
 subtrees are dropped.
@@ -12,20 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.metrics.ndd.model import Floats, IndexArray, Sentence
+from pipeline.metrics.ndd.distance import Floats, IndexArray, Sentence
 from pipeline.progress import OnProgress
-from pipeline.score.compress import spans as finding
-from pipeline.score.compress.scorers import Scorer
-from pipeline.score.compress.spans import Mask
+from pipeline.score.compress import scorers
+from pipeline.score.compress.scorers import Mask, Scorer
 from pipeline.text import trees
 
 LONGEST, LONGEST_SUBTREE = 5, 9  # words of a span, L_max, without and with trees (section 4.2; NDD-17)
 THRESHOLD = 1.0  # what a span may cost, N_max (section 4.2)
 ROUNDS = 5
 SPANS = ("paper", "released")
-
-Tree = Sequence[int]
-"""Heads of a sentence's words, from 0; -1 at the root."""
+Tree = Sequence[int]  # heads of a sentence's words, from 0; -1 at the root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +63,7 @@ class Compression(NamedTuple):
 
 
 @dataclass(slots=True)
-class _State:
-    """A sentence during the search."""
-
+class _State:  # a sentence during the search
     words: Sentence
     places: IndexArray  # of the remaining words
     heads: Tree | None  # of the remaining words
@@ -84,17 +78,12 @@ class _State:
 
 
 def compress(
-    sentences: Sequence[Sentence],
-    scorer: Scorer,
-    search: Search | None = None,
-    heads: Sequence[Tree] | None = None,
+    sentences: Sequence[Sentence], scorer: Scorer, search: Search | None = None, heads: Sequence[Tree] | None = None,
     on_progress: OnProgress = lambda _: None,
-) -> list[Compression]:
+) -> list[Compression]:  # fmt: skip
     """Drop spans of sentences until nothing is cheap enough, the rounds are over, or the ratio is reached.
-
     With a ratio each sentence keeps ratio · n words, rounded (halves to even), at least one. The threshold begins at 0
     and is doubled where nothing costs as little, so that the cheapest are dropped first, for any scale of the scorer.
-
     All sentences of a round are scored in one call. With heads of each sentence's words only whole subtrees go. At
     least one word is kept of a sentence that has any. `on_progress` counts sentences that are finished. ValueError for
     a ratio outside (0, 1], or numbers below what they can be.
@@ -143,7 +132,7 @@ def _start(words: Sentence, tree: Tree | None, search: Search) -> _State:
 def _list_candidates(state: _State, longest: int, way: str) -> IndexArray:
     """List the spans that may be dropped and leave enough words."""
     spans = (
-        finding.list_spans(len(state.places), longest, is_released=way == "released")
+        scorers.list_spans(len(state.places), longest, is_released=way == "released")
         if state.heads is None
         else trees.find_subtrees(state.heads)
     )
@@ -162,8 +151,8 @@ def _choose_spans(state: _State, spans: IndexArray, costs: Floats, search: Searc
     state.limit = _raise_limit(state, search, float(costs.min()))
     is_chosen = costs <= state.limit
     is_released = search.spans == "released"
-    is_chosen[is_chosen] = finding.select_disjoint(spans[is_chosen], costs[is_chosen], is_released=is_released)
-    return finding.select_affordable(spans, costs, is_chosen, state.excess)
+    is_chosen[is_chosen] = scorers.select_disjoint(spans[is_chosen], costs[is_chosen], is_released=is_released)
+    return scorers.select_affordable(spans, costs, is_chosen, state.excess)
 
 
 def _drop_spans(state: _State, spans: IndexArray, costs: Floats, round_number: int) -> None:

@@ -10,12 +10,9 @@ import polars as pl
 
 from pipeline import logs, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.examples.sources.files import read_table
-from pipeline.examples.sources.layout import parse_numbers
-from pipeline.metrics.calibration import comparison, raters
-from pipeline.metrics.calibration.comparison import Comparison
-from pipeline.metrics.calibration.isotonic import Map
-from pipeline.metrics.calibration.raters import EPSILON, Replacement
+from pipeline.examples.sources.files import parse_numbers, read_table
+from pipeline.metrics.calibration import comparison
+from pipeline.metrics.calibration.comparison import EPSILON, Comparison, Map, Replacement
 from pipeline.slices import parse_day
 from pipeline.tasks.calibration import sides
 from pipeline.tasks.calibration.sides import COMMENT
@@ -95,7 +92,7 @@ def _check_replacement(mapped: Any, ratings: Any, epsilon: float) -> Replacement
         ratings = ratings[:, (~np.isnan(ratings[is_shared])).sum(axis=0) > 1]
     if count < 2:
         return None
-    return raters.check_replacement(raters.choose_levels(mapped, ratings), ratings, epsilon)
+    return comparison.check_replacement(comparison.choose_levels(mapped, ratings), ratings, epsilon)
 
 
 def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str = "cli") -> int:

@@ -11,16 +11,15 @@ import polars as pl
 from pipeline import left_out, sample
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups as graded
-from pipeline.examples.sources.files import read_table
-from pipeline.examples.sources.layout import parse_numbers
+from pipeline.examples.sources.files import parse_numbers, read_table
 from pipeline.examples.splits import draw_uniform
 from pipeline.metrics.commenting.correlation import correlate
 from pipeline.metrics.impscore import artefacts
-from pipeline.metrics.impscore.ranking import kendall_tau
+from pipeline.metrics.impscore.studies import kendall_tau
 from pipeline.metrics.resample import Floats
 from pipeline.score.signature import choose_head
 from pipeline.tasks.calibration import sides
-from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.impscore import scoring
 from pipeline.tasks.impscore.train import describe_model, hash_in_order, read_shipped_groups
 from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import choose_precision
@@ -93,7 +92,7 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> model_registry.TrainedMod
     from pipeline.models.encoder import encode
     from pipeline.training.impscore.fit import fit_readout
 
-    base = in_force.load_model(None, day)
+    base = scoring.load_model(None, day)
     heads, config = scoring.load_heads(base.model_id).heads, base.config
     tensors = {name: tensor for name, tensor in base.tensors().items() if ".readout." not in name}
     evaluations = []

@@ -27,15 +27,12 @@ from pipeline.training.registry import Model
 
 VALIDATION = 0.1  # share of a file's articles
 RETRIEVING = ("ir_t", "ir_tc")
-SYSTEMS = (*RETRIEVING, "seq2seq", "att", "att_tc")
-"""The five of the paper (section 5)."""
+SYSTEMS = (*RETRIEVING, "seq2seq", "att", "att_tc")  # the five of the paper (section 5)
 
 _COLUMNS = {  # of the results of an epoch: metric and split
-    "train_loss": ("loss", "train"),
-    "loss": ("loss", "train"),
-    "validation_loss": ("loss", "validation"),
-    "mrr": ("mrr", "validation"),
-}
+    "train_loss": ("loss", "train"), "loss": ("loss", "train"),
+    "validation_loss": ("loss", "validation"), "mrr": ("mrr", "validation"),
+}  # fmt: skip
 
 
 class Data(NamedTuple):
@@ -82,11 +79,9 @@ def read_file(path: Path, mapping: Mapping[str, str] | None = None) -> Data:
         raise BadInput(f"{path}: expected articles with comments, found {counts}")
     comments = comments.join(articles, on="article_id", how="semi")
     is_held = draw_uniform(articles["article_id"]) < VALIDATION
-    articles = articles.with_columns(
-        split=pl.when(is_held).then(pl.lit("validation")).otherwise(pl.lit("train")),
-        title=corpus.tokenize_column(articles, "title_text"),
-        content=corpus.tokenize_column(articles, "content_text"),
-    )
+    words = {name: corpus.tokenize_column(articles, f"{name}_text") for name in ("title", "content")}
+    split = pl.when(is_held).then(pl.lit("validation")).otherwise(pl.lit("train"))
+    articles = articles.with_columns(split=split, **words)
     return Data(articles, comments.with_columns(words=corpus.tokenize_column(comments, "text")))
 
 
@@ -103,19 +98,14 @@ def fit(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | 
     history = result.history.with_columns(count=pl.lit(data.comments.height))
     chance = recipes.compute_chance(recipe) if system in RETRIEVING else None
     return TrainedModel(
-        kind=get_kind(system),
-        tensors=result.tensors,
-        config=config,
-        summary=select_scalars(config),
+        kind=get_kind(system), tensors=result.tensors, config=config, summary=select_scalars(config),
         evaluations=model_registry.build_epoch_rows(history, _COLUMNS, chance),
-        make_held_out=lambda: make_held_out(system, data),
-        texts=pl.concat([data.comments["text"], texts]),
-    )
+        make_held_out=lambda: make_held_out(system, data), texts=pl.concat([data.comments["text"], texts]),
+    )  # fmt: skip
 
 
 def make_held_out(system: str, data: Data) -> list[HeldOut]:
     """Hold out up to 2,000 comments of the validation articles, by which commenters of a system are compared.
-
     One that retrieves ranks each comment among 50 of other articles; one that writes expects each of its words.
     """
     import torch

@@ -19,7 +19,6 @@ ORIGIN = "commenting"
 STEP = "threads"
 ROWS_PER_SHARD = 5_000  # articles
 _CHUNK = 1_000  # articles whose words are in memory at once
-
 THREAD = ["source", "thread_id"]
 COMMENT = [*THREAD, "comment_id"]
 THREAD_ID, COMMENT_ID, GENERATED_ID = (
@@ -125,7 +124,6 @@ def publish(
     staged: Sequence[slices.Staged], day: str, rules: Rules | None = None, run_id: str = "cli", only: str | None = None
 ) -> dict[str, int]:
     """Replace the threads of each source and their references; count the articles by split or reason to drop them.
-
     `only` is the source of the parts; without it, a source that no longer has articles is emptied.
     """
     slices.parse_day(day)

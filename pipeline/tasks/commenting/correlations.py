@@ -10,7 +10,7 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.io.rows import read_chunks
 from pipeline.metrics.commenting import correlation
-from pipeline.metrics.overlap import weights
+from pipeline.metrics.overlap import scoring
 from pipeline.tables import empty
 from pipeline.tasks.commenting import grades, overlap
 from pipeline.tasks.commenting.corpus import COMMENT, COMMENT_ID, GENERATED_ID, THREAD, THREAD_ID
@@ -23,13 +23,9 @@ COEFFICIENTS = ("spearman", "pearson")
 _DIFFERENCE = ("difference", "difference_low", "difference_high")
 _NUMBERS = ("value", "low", "high")
 CORRELATED = {
-    "metric": pl.String,
-    "is_weighted": pl.Boolean,
-    "coefficient": pl.String,
-    **dict.fromkeys((*_NUMBERS, "p"), pl.Float64),
-    "n": pl.Int64,
-    **dict.fromkeys(_DIFFERENCE, pl.Float64),
-}
+    "metric": pl.String, "is_weighted": pl.Boolean, "coefficient": pl.String,
+    **dict.fromkeys((*_NUMBERS, "p"), pl.Float64), "n": pl.Int64, **dict.fromkeys(_DIFFERENCE, pl.Float64),
+}  # fmt: skip
 SENSITIVITY = {
     **dict.fromkeys(("preset", "metric", "coefficient"), pl.String),
     **dict.fromkeys(("value", "ratio"), pl.Float64),
@@ -68,7 +64,6 @@ def _read_generated_grades() -> pl.DataFrame:
 
 def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.DataFrame:
     """Correlate metrics with grades, plain and weighted, with intervals over articles (tables 3 and 4; AAC-26).
-
     Ratings of `read_ratings` add rows of the metric `human`, one half of the raters with the other (AAC-27). Returns
     `CORRELATED`; `difference` is how much higher a weighted metric correlates than the plain one. With fewer than
     `MIN_ARTICLES` articles there are no intervals but that of `human`, which is over the divisions of the raters.
@@ -156,16 +151,14 @@ def measure_sensitivity(names: Sequence[str] = overlap.NAMES) -> pl.DataFrame:
     """Correlate by each preset of weights (AAC-18, E11); `ratio` is of the mean weighted and plain scores."""
     graded = read_judged().select("item_id", "group", "grade").unique()
     results = []
-    for preset in weights.PRESETS:
+    for preset in scoring.PRESETS:
         rows, metrics = overlap.read_material(preset, names)
         rows = rows.filter(pl.col("weights").is_not_null()).with_columns(item_id=GENERATED_ID)
         rows = rows.join(graded, on="item_id", how="semi", maintain_order="left")
         if not rows.height:
             break
-        plain, weighted = (
-            overlap.score(metrics, rows, is_weighted).with_columns(item_id=GENERATED_ID)
-            for is_weighted in (False, True)
-        )
+        scores = [overlap.score(metrics, rows, flag).with_columns(item_id=GENERATED_ID) for flag in (False, True)]
+        plain, weighted = scores
         means, plain_means = (part.group_by("metric").agg(pl.col("value").mean()) for part in (weighted, plain))
         ratio = pl.when(pl.col("plain") > 0).then(pl.col("value") / pl.col("plain"))
         all_means = means.join(plain_means.rename({"value": "plain"}), on="metric")
@@ -177,7 +170,6 @@ def measure_sensitivity(names: Sequence[str] = overlap.NAMES) -> pl.DataFrame:
 
 def correlate_table(path: Path, grade: str = "grade", group: str | None = None) -> pl.DataFrame:
     """Correlate the number columns of a table with its grades; `w_x` is compared with `x`.
-
     Each row is a comment. `group` names the column of the articles; by default each row is a separate group.
     """
     frames = [pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in read_chunks(path)]
@@ -199,10 +191,8 @@ def correlate_table(path: Path, grade: str = "grade", group: str | None = None) 
     numbering = pl.int_range(rows.height, eager=True)
     groups = rows[group].cast(pl.String).fill_null("") if group else numbering.cast(pl.String)
     items = pl.DataFrame({"item_id": numbering, "group": groups, "grade": grade_values})
-    parts = [
-        items.with_columns(
-            metric=pl.lit(column.removeprefix("w_")), is_weighted=pl.lit(column.startswith("w_")), value=values
-        )
-        for column, values in metrics.items()
-    ]
+    parts = []
+    for column, values in metrics.items():
+        metric, is_weighted = pl.lit(column.removeprefix("w_")), pl.lit(column.startswith("w_"))
+        parts.append(items.with_columns(metric=metric, is_weighted=is_weighted, value=values))
     return correlate(pl.concat(parts))

@@ -31,7 +31,6 @@ SIMILAR = 10  # articles whose comments retrieving systems search
 _CHUNK = 256  # articles commented on at once
 _ROW = "__row__"  # no file has this name
 _SPACED = re.compile(r"[^\W\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")  # a letter or digit of writing that has blanks
-
 SCHEMA: dict[str, Any] = {"row": pl.Int64, "text": pl.String, "tokens": pl.List(pl.String), "score": pl.Float64}
 SCHEMA |= {"found_in": pl.String}
 
@@ -90,7 +89,6 @@ def comment(
     rows: pl.DataFrame, ref: str | None = None, *, system: str = SYSTEMS[-1], decoding: "Decoding | None" = None
 ) -> pl.DataFrame:
     """Make comments on any articles, of title and content (null or empty where there is none).
-
     `ref` is the folder or id of a commenter; by default it is the one of the system in force. Returns the rows with
     comment, score and signature; a row for each comment, or one row with nulls where there is none.
     """

@@ -12,7 +12,7 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.io.lines import parse_value
 from pipeline.metrics import overlap
-from pipeline.metrics.overlap import scoring, weights
+from pipeline.metrics.overlap import scoring
 from pipeline.metrics.overlap.metric import Metric
 from pipeline.slices import parse_day
 from pipeline.tables import TABLES
@@ -22,13 +22,10 @@ from pipeline.tasks.commenting.corpus import COMMENT, THREAD, THREAD_ID
 from pipeline.tasks.record import runs
 from pipeline.text import segment
 
-NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor", "rouge_l", "cider")
-"""The metrics of the paper's table 4."""
-
+NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "meteor", "rouge_l", "cider")  # the metrics of the paper's table 4
 TOKENIZERS = ("jieba", "chars", "none")
 DECIMALS = 6
-PRESET = weights.DEFAULT
-
+PRESET = scoring.DEFAULT_PRESET
 Cut = Callable[[str], list[str]]
 
 
@@ -54,23 +51,19 @@ class Files(NamedTuple):
         if self.weights is None:
             return None
         if self.preset:
-            check_name("weights", self.preset, weights.PRESETS)
+            check_name("weights", self.preset, scoring.PRESETS)
         rows = _read_lists(self.weights, "weights", lambda values: {*map(type, values)} <= {int, float})
-        return (weights.normalise(row, self.preset).tolist() for row in rows) if self.preset else rows
+        return (scoring.normalise_grades(row, self.preset).tolist() for row in rows) if self.preset else rows
 
     def read_groups(self) -> list[str] | None:
         return [line for _, line in _read_lines(self.groups)] if self.groups else None
 
 
 def measure_files(
-    files: Files,
-    names: Sequence[str] = NAMES,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
-    against: Path | None = None,
-    **sampling: Any,
-) -> pl.DataFrame:
+    files: Files, names: Sequence[str] = NAMES, options: Mapping[str, Mapping[str, Any]] | None = None,
+    against: Path | None = None, **sampling: Any,
+) -> pl.DataFrame:  # fmt: skip
     """Measure the corpus scores of a file of candidates, with intervals, or how they differ from another system's.
-
     The options are of the metrics' constructors, by name; `against` has the other system's candidates; sampling is as
     of `scoring.measure`. Returns the columns of `scoring.measure` or `scoring.compare`, and signature.
     """
@@ -91,11 +84,9 @@ def measure_files(
 
 
 def score_files(
-    files: Files,
-    names: Sequence[str] = NAMES,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
+    files: Files, names: Sequence[str] = NAMES, options: Mapping[str, Mapping[str, Any]] | None = None,
     grades: Path | None = None,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Score each candidate of a file: a column a metric, `w_` before weighted ones; group and grade if given."""
     cut = load_tokenizer(files.tokenize)
     parts = []
@@ -177,7 +168,7 @@ def read_references(preset: str = PRESET) -> pl.DataFrame:
 
     Returns source, thread_id, comment_ids, tokens (a list of lists), weights (null where a grade is missing).
     """
-    check_name("weights", preset, weights.PRESETS)
+    check_name("weights", preset, scoring.PRESETS)
     rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(*COMMENT, "place")
     comments = corpus.read_tokenized_comments(rows.select(COMMENT)).select(*COMMENT, "tokens")
     grades = grading.scan_grades().group_by(COMMENT).agg(pl.col("grade").mean()).collect()
@@ -185,7 +176,7 @@ def read_references(preset: str = PRESET) -> pl.DataFrame:
     ordered = references.sort(*THREAD, "place")
     graded = ordered.drop_nulls("grade")
     key = graded.select(THREAD_ID).to_series()
-    weighted = graded.with_columns(weight=pl.Series(weights.normalise(graded["grade"].to_numpy(), preset, key)))
+    weighted = graded.with_columns(weight=pl.Series(scoring.normalise_grades(graded["grade"].to_numpy(), preset, key)))
     rows_with_weights = ordered.join(weighted.select(*COMMENT, "weight"), on=COMMENT, how="left", maintain_order="left")
     threads = rows_with_weights.group_by(THREAD, maintain_order=True)
     by_article = threads.agg("tokens", comment_ids="comment_id", weights="weight")
@@ -265,11 +256,6 @@ def average_by_system() -> pl.DataFrame:
         "sum(row_count)::bigint as n from commenter_scores group by metric, is_weighted, system "
         "order by metric, is_weighted, system"
     )
-
-
-def format_table_7(rows: pl.DataFrame) -> pl.DataFrame:
-    """Format `average_by_system` for display: a row for each metric, a column for each commenter."""
-    return format_numbers(rows.select(format_name(), "system", "value")).pivot("system", index="metric", values="value")
 
 
 def format_numbers(rows: pl.DataFrame) -> pl.DataFrame:

@@ -38,16 +38,14 @@ def read_inputs(day: str) -> dict[str, Any]:
     references = warehouse.scan("comment_grades", is_reference).select(item_id=COMMENT_ID, grade="grades")
     inputs = {
         "statistics": _read_if_present(lambda: corpus.list_statistics(corpus.measure_corpus())),
-        "categories": categories,
-        "grades": references.explode("grade").sort("item_id").collect(),
+        "categories": categories, "grades": references.explode("grade").sort("item_id").collect(),
         "kappa": _read_if_present(lambda: grades.measure_agreement("references")),
         "systems": overlap.average_by_system(),
-        "numbers": _read_evaluations(day, is_scorer).with_columns(subset="kind"),
-        "history": _read_history(day),
+        "numbers": _read_evaluations(day, is_scorer).with_columns(subset="kind"), "history": _read_history(day),
         "errata": warehouse.query("select * from paper_errata"),
         "simulated_count": warehouse.scan("comment_grades", is_simulated).collect().height,
         "signatures": signatures["signature"].to_list(),
-    }
+    }  # fmt: skip
     if judged is None:
         return inputs
     return inputs | {

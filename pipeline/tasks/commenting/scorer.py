@@ -96,15 +96,12 @@ def fit(
     config = {**result.config, "kind": kind, "data_hash": model_registry.hash_rows(rows.select(_ROWS))}
     evaluations = measure(rows, kind, _load_scorer(result.tensors, config))
     return model_registry.TrainedModel(
-        kind=kind,
-        tensors=result.tensors,
-        config=config,
-        evaluations=evaluations,
+        kind=kind, tensors=result.tensors, config=config, evaluations=evaluations,
         doubt="there are too few articles for a test part" if evaluations.is_empty() else None,
         make_held_out=lambda: make_held_out(rows),
         texts=pl.concat([rows[name].alias("text") for name in ("text", "title", "content")]),
         summary=model_registry.select_scalars(config),
-    )
+    )  # fmt: skip
 
 
 def make_held_out(rows: pl.DataFrame) -> list[promotion.HeldOut]:
@@ -117,15 +114,12 @@ def make_held_out(rows: pl.DataFrame) -> list[promotion.HeldOut]:
     count = promotion.rank_against(test["target"])
     guesses = grading.predict_baselines(train_rows, test) if train_rows.height else {}
     articles = test.select(pl.coalesce("article_id", pl.format("\0{}", pl.int_range(pl.len())))).to_series()
-    return [
-        promotion.HeldOut(
-            metric="spearman",
-            answer=lambda model: count(quality.score_comments(model.build(_load_scorer), test)),
-            baselines={name: count(values) for name, values in guesses.items()},
-            measure=promotion.compute_correlation,
-            units=articles,
-        )
-    ]
+
+    def answer(model: Model) -> Floats:
+        return count(quality.score_comments(model.build(_load_scorer), test))
+
+    baselines, measure = {name: count(values) for name, values in guesses.items()}, promotion.compute_correlation
+    return [promotion.HeldOut(metric="spearman", answer=answer, baselines=baselines, measure=measure, units=articles)]
 
 
 def _load_scorer(tensors: dict[str, Any], config: dict[str, Any]) -> "Scorer":

@@ -9,7 +9,7 @@ from pipeline.progress import OnProgress
 from pipeline.score import projection, signature
 from pipeline.slices import parse_day
 from pipeline.tables import empty
-from pipeline.tasks.impscore import in_force
+from pipeline.tasks.impscore import scoring
 from pipeline.tasks.record import day_texts, runs
 from pipeline.tasks.record.encoders import load_encoder
 
@@ -24,7 +24,7 @@ def run(day: str, run_id: str = "cli", on_progress: OnProgress = lambda _: None)
     snapshot = warehouse.get_snapshot_id("comments")
     comments = day_texts.scan_comments(day, snapshot, "text_hash", "text", "lang")
     texts = comments.unique("text_hash", keep="any").sort("text_hash").collect()
-    heads = in_force.load_model(None, day).config["heads"]
+    heads = scoring.load_model(None, day).config["heads"]
     head_of = {lang: signature.choose_head(lang, list(heads)) for lang in texts["lang"].unique()}
     revision_of = {lang: heads[head]["encoder_revision"] for lang, head in head_of.items()}
     groups = texts.with_columns(revision=pl.col("lang").replace_strict(revision_of, return_dtype=pl.String))

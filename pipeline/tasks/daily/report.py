@@ -68,10 +68,10 @@ def write(day: str) -> str:
 
 def _describe_shipped(model_id: str) -> dict[str, Any] | None:
     """Describe the shipped model as a row of `models`; return None for another model."""
-    from pipeline.tasks.impscore import in_force
+    from pipeline.tasks.impscore import scoring
     from pipeline.training import registry
 
-    shipped = registry.read(in_force.SHIPPED)
+    shipped = registry.read(scoring.SHIPPED)
     if shipped.model_id != model_id:
         return None
     heads = shipped.config["heads"].values()

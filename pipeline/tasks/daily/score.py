@@ -15,7 +15,7 @@ from pipeline.slices import Shard, Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tables.collected import BUCKETS
 from pipeline.tasks.daily import embeddings
-from pipeline.tasks.impscore import in_force, references, scoring
+from pipeline.tasks.impscore import references, scoring
 from pipeline.tasks.record import day_texts, runs
 from pipeline.tasks.record.encoders import choose_precision
 from pipeline.tasks.record.replace import replace_day
@@ -38,7 +38,7 @@ class Pins(TypedDict):
 def pin(day: str, model_id: str | None = None) -> Pins:
     """Pin the model, the precision and the snapshots that a run works with."""
     snapshots = {name: warehouse.get_snapshot_id(name) for name in ("comments", "scores")}
-    model_id = model_id or in_force.load_model(None, day).model_id
+    model_id = model_id or scoring.load_model(None, day).model_id
     return Pins(model_id=model_id, precision=choose_precision(for_scores=True), snapshots=snapshots)
 
 
@@ -67,7 +67,7 @@ def _scan_scores(pins: Pins) -> pl.LazyFrame:
     model_id, snapshot = pins["model_id"], pins["snapshots"]["scores"]
     if snapshot is None:
         return pl.LazyFrame(schema=scoring.SCORE_SCHEMA)
-    heads = in_force.load_model(model_id).config["heads"]
+    heads = scoring.load_model(model_id).config["heads"]
     signatures = []
     for lang in LANGS:
         head = heads[signature.choose_head(lang, list(heads))]

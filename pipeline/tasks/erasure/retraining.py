@@ -13,7 +13,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.models.pinned import strip_path
 from pipeline.tasks.calibration import distillation
 from pipeline.tasks.commenting import commenters, scorer
-from pipeline.tasks.impscore import in_force, train
+from pipeline.tasks.impscore import scoring, train
 from pipeline.tasks.ndd import masked_lm
 from pipeline.tasks.recam import readers
 from pipeline.tasks.record import model_choice
@@ -60,7 +60,7 @@ def _load_defaults(kind: str, profile: str | None, config: Mapping[str, Any]) ->
     from pipeline.training.impscore import fit
     from pipeline.training.subtext import recogniser as subtext_recogniser
 
-    if kind == in_force.KIND:
+    if kind == scoring.KIND:
         recipes = [head["recipe"] for head in config["heads"].values()]
         tuned_first = sorted(recipes, key=lambda recipe: recipe.get("tune", "none") == "none")
         return fit.make_recipe(profile or train.PROFILE), tuned_first[0]
@@ -116,7 +116,7 @@ def train_again(row: Mapping[str, Any], run_id: str) -> str:
     options |= {"profile": training["profile"]} if training["profile"] else {}
     family, _, part = kind.partition("_")
     trainers: dict[str, Callable[[], str]] = {
-        in_force.KIND: lambda: train.train(day, **options),
+        scoring.KIND: lambda: train.train(day, **options),
         recogniser.KIND: lambda: recogniser.train(day, training.get("release"), **options),
         "commenter": lambda: commenters.train(day, part, **options),
         "reader": lambda: readers.train(day, part, **options),
@@ -128,7 +128,7 @@ def describe_model(kind: str) -> str:
     """Describe the model in force for a kind."""
     if model_id := model_choice.select_model_id(kind, None):
         return f"model {model_id[:12]}"
-    if kind == in_force.KIND:
+    if kind == scoring.KIND:
         return "the model shipped with Undertone"
     return "counts of the shipped sample" if kind in _COUNTS else "none"
 

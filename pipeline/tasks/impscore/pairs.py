@@ -48,10 +48,8 @@ def compare_with_table_6() -> pl.DataFrame:
     records = [(name, data_set.writer, data_set.prompt, data_set.table6) for name, data_set in sources.SOURCES.items()]
     rows = pl.DataFrame(records, schema=["source", "writer", "prompt", "pairs_expected"], orient="row")
     is_asked = pl.col("writer") != sources.LABELS
-    rows = rows.with_columns(
-        prompt=pl.when(is_asked).then(pl.col("prompt").fill_null(sources.LUDWIG_ALTERNATIVE)),
-        prompts_expected=pl.col("pairs_expected") * is_asked,
-    )
+    asked_prompt = pl.when(is_asked).then(pl.col("prompt").fill_null(sources.LUDWIG_ALTERNATIVE))
+    rows = rows.with_columns(prompt=asked_prompt, prompts_expected=pl.col("pairs_expected") * is_asked)
     questions = scan_questions().group_by("source").agg(prompts_found=pl.col("text").n_unique().cast(pl.Int64))
     pair_counts = warehouse.scan("pairs").group_by("source").agg(pairs_found=pl.len().cast(pl.Int64))
     for counts in (questions, pair_counts):

@@ -10,10 +10,10 @@ from pipeline.errors import BadInput
 from pipeline.examples.impscore import groups as graded
 from pipeline.io.visible import BLANK
 from pipeline.metrics.impscore.artefacts import audit_groups
-from pipeline.metrics.impscore.ranking import agreement_matrix, average_correlations, kendall_w
+from pipeline.metrics.impscore.studies import agreement_matrix, average_correlations, kendall_w
 from pipeline.progress import OnProgress
 from pipeline.score.signature import drop_earlier_scores
-from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.impscore import scoring
 from pipeline.text.language import detect_language
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 def warn_of_training(rows: pl.DataFrame, ref: str | None = None, what: str = "groups") -> None:
     """Warn of groups (level, text) whose most explicit sentence is that of a group that the model learned from."""
-    choice = in_force.choose_model(ref)
+    choice = scoring.choose_model(ref)
     if choice.is_shipped:
         shipped = (graded.add_split(graded.read(path)) for path in sample.GROUPS.values())
         learned = graded.hash_groups(*(groups.filter(pl.col("split") != "test") for groups in shipped))
@@ -34,13 +34,10 @@ def warn_of_training(rows: pl.DataFrame, ref: str | None = None, what: str = "gr
 
 
 def rank(
-    sentences: pl.DataFrame,
-    model: str | None = None,
-    on_progress: OnProgress = lambda _: None,
+    sentences: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None,
     training_groups: pl.DataFrame | None = None,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Measure mean rank correlations over graded groups, of the model and of each surface baseline.
-
     The baselines are fitted on the training groups; without any, crosswise. Returns by, group_count, kendall_tau
     (equation 11), spearman_rho.
     """
@@ -76,12 +73,9 @@ def measure_accuracy(answered: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_distances(
-    rows: pl.DataFrame,
-    first_column: str,
-    second_column: str,
-    model: str | None = None,
+    rows: pl.DataFrame, first_column: str, second_column: str, model: str | None = None,
     on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Add `pragmatic_distance` of two text columns (equation 6) by the head of the first; null where one is empty."""
     from pipeline.score import implicitness
 

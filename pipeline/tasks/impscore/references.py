@@ -1,5 +1,4 @@
 """Build reference corpora, and read scores by them: percentile, band, and the words that carry a score.
-
 The reference `sample` of the shipped model lies in its folder; all others are files in the home, `<name>/<model>.json`.
 """
 
@@ -15,13 +14,12 @@ from pipeline.collect.importers import read
 from pipeline.errors import BadInput, Missing
 from pipeline.io.atomic import write_text
 from pipeline.io.lines import read_json_lines
-from pipeline.metrics.impscore.ranking import average_correlations
+from pipeline.metrics.impscore.studies import average_correlations
 from pipeline.progress import OnProgress
-from pipeline.score import explain
 from pipeline.score import reference as scales
 from pipeline.score.reference import Reference, Scale
 from pipeline.score.signature import drop_earlier_scores
-from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.impscore import scoring
 from pipeline.text.language import detect_language
 
 SAMPLE = "sample"
@@ -33,7 +31,7 @@ def load_reference(ref: str | None, name: str | None = None) -> Reference | None
     """Load a reference of the model that answers; without a name that of the sample, or None if there is none."""
     if not re.fullmatch(r"[\w-]{1,60}", name or SAMPLE):
         raise BadInput(f"reference {name!r}: expected a name of at most 60 letters, digits, - and _")
-    choice = in_force.choose_model(ref)
+    choice = scoring.choose_model(ref)
     file = settings.references() / (name or SAMPLE) / f"{choice.model_id}.json"
     if name in (None, SAMPLE) and choice.is_shipped and not file.is_file():
         file = scales.SHIPPED
@@ -42,22 +40,16 @@ def load_reference(ref: str | None, name: str | None = None) -> Reference | None
     if name is None:
         return None
     names = sorted(path.parent.name for path in settings.references().glob(f"*/{choice.model_id}.json"))
-    raise Missing(
-        f"model {choice.model_id[:12]} has no reference {name!r}; found {', '.join(names) or 'none'}; "
-        f"build it: undertone reference build FILE --name {name}"
-    )
+    problem = f"model {choice.model_id[:12]} has no reference {name!r}; found {', '.join(names) or 'none'};"
+    raise Missing(f"{problem} build it: undertone reference build FILE --name {name}")
 
 
 def build_reference(
-    texts: Sequence[str | None] | None = None,
-    name: str = SAMPLE,
-    ref: str | None = None,
-    on_progress: OnProgress = lambda _: None,
-    *,
+    texts: Sequence[str | None] | None = None, name: str = SAMPLE, ref: str | None = None,
+    on_progress: OnProgress = lambda _: None, *,
     source: str = "texts of the shipped sample, without graded groups of the training split",
-) -> Reference:
+) -> Reference:  # fmt: skip
     """Build the reference of some texts, by default of our sample, as the model that answers scores them.
-
     A language needs at least 100 texts. The bands are those of the model's reference `sample`, if it has one.
     """
     if (texts is None) != (name == SAMPLE):
@@ -91,7 +83,7 @@ def build_reference(
     if counts:
         text = f"impscore: reference {name!r} lacks languages of fewer than {scales.MIN_TEXTS} texts: {counts}"
         logs.log_answer(text, text)
-    return Reference(name, in_force.choose_model(ref).model_id, source, references)
+    return Reference(name, scoring.choose_model(ref).model_id, source, references)
 
 
 def write_reference(reference: Reference) -> str:
@@ -124,14 +116,10 @@ def _read_sample() -> list[str]:
 
 
 def add_readings(
-    rows: pl.DataFrame,
-    column: str,
-    ref: str | None,
-    reference: Reference | None,
+    rows: pl.DataFrame, column: str, ref: str | None, reference: Reference | None,
     on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Add `implicitness`, `percentile`, `band` and `signature` of a text column to any frame.
-
     Percentile and band are null without a reference of the language. A warning names where the model is weak.
     """
     rows = drop_earlier_scores(rows, "implicitness", ("implicitness", *READINGS, "signature"))
@@ -168,10 +156,10 @@ def add_words(
     rows = scores.select(text=pl.col(column).str.strip_chars(), value="implicitness").with_row_index("row")
     words: dict[int, list[tuple[int, str, float]]] = {}
     for (lang,), same in rows.with_columns(lang=detect_language()).drop_nulls().group_by("lang"):
-        cut, score_shorter = explain.choose_cut(str(lang)), partial(score, lang=str(lang))
+        cut, score_shorter = scales.choose_cut(str(lang)), partial(score, lang=str(lang))
         for part in same.iter_slices(EXPLAINED):
             texts, values = part["text"].to_list(), part["value"].to_list()
-            words.update(zip(part["row"], explain.explain(texts, values, cut, score_shorter), strict=True))
+            words.update(zip(part["row"], scales.explain(texts, values, cut, score_shorter), strict=True))
             on_progress(part.height)
     fields = {"position": pl.Int64, "word": pl.String, "change": pl.Float64}
     parts = (words.get(row, ()) for row in range(scores.height))

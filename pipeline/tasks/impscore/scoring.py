@@ -1,4 +1,4 @@
-"""Score the texts of any frame by a model, for tasks and commands."""
+"""Choose the ImpScore model that answers (the given one, that in force, or the shipped), and score texts by it."""
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -6,18 +6,39 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from pipeline import settings
-from pipeline.errors import Retry
+from pipeline.errors import Missing, Retry
 from pipeline.io.visible import BLANK
 from pipeline.progress import OnProgress
 from pipeline.score import signature
-from pipeline.tasks.impscore import in_force
 from pipeline.tasks.record import model_choice
 from pipeline.tasks.record.encoders import choose_precision, load_encoder
 from pipeline.text.language import detect_language
+from pipeline.training.registry import Model
 
 if TYPE_CHECKING:
     from pipeline.models.encoder import Encoder
     from pipeline.score.implicitness import Head
+
+KIND = "impscore"
+SHIPPED = model_choice.SHIPPED[KIND]
+
+
+def choose_model(ref: str | None = None, day: str | None = None) -> model_choice.Choice:
+    """Choose the model by its folder, its id or the beginning of it; without `ref`, by the rule of the registry."""
+    if choice := model_choice.choose_model(KIND, ref, day):
+        return choice
+    raise Missing(f"{SHIPPED}: the model that ships with Undertone is missing; install Undertone again")
+
+
+def find_model_id(day: str | None) -> str:
+    """Find the model that scores a day: a rule on the tables, so that scoring a day again uses the same model."""
+    return choose_model(None, day).model_id
+
+
+def load_model(ref: str | None = None, day: str | None = None) -> Model:
+    """Load the model that answers, and log which it is."""
+    return model_choice.load_model(KIND, ref, day)
+
 
 SCORE_SCHEMA = {"text_hash": pl.String, "value": pl.Float64, "signature": pl.String}
 
@@ -35,7 +56,7 @@ class LoadedModel(NamedTuple):
 
 def load_heads(ref: str | None, precision: str | None = None) -> LoadedModel:
     """Load the heads of the model that answers, or get them from the two loaded last."""
-    choice = in_force.choose_model(ref)
+    choice = choose_model(ref)
     model_choice.log_answer(choice)
     return _load_heads(choice, precision or choose_precision(), settings.threads())
 
@@ -73,12 +94,9 @@ def score_texts(
 
 
 def add_scores(
-    rows: pl.DataFrame,
-    column: str,
-    ref: str | None,
-    on_progress: OnProgress = lambda _: None,
+    rows: pl.DataFrame, column: str, ref: str | None, on_progress: OnProgress = lambda _: None,
     lang: pl.Expr | None = None,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Add `implicitness` and `signature` of a text column, null without a text; `lang` replaces each text's own."""
     text = rows[column].fill_null("").str.strip_chars().rename("text")
     langs = pl.DataFrame({"text": text}).select(lang=detect_language()) if lang is None else rows.select(lang=lang)

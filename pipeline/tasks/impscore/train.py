@@ -1,6 +1,7 @@
-"""Train ImpScore models on pairs and graded groups, and evaluate them."""
+"""Train ImpScore models on pairs and graded groups, evaluate them, and import the authors' checkpoint (IMP-45)."""
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -12,14 +13,15 @@ import numpy as np
 import polars as pl
 
 from pipeline import sample, settings, warehouse
-from pipeline.errors import BadInput, Missing, check_name
+from pipeline.errors import BadInput, Missing, check_name, refuse_damage
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.splits import SEED, SPLIT_OF
+from pipeline.io.hashes import hash_file
 from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.resample import Floats
 from pipeline.progress import OnProgress
 from pipeline.score.signature import ANY
-from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.impscore import scoring
 from pipeline.tasks.impscore.pairs import load_all_pairs
 from pipeline.tasks.record import model_registry, promotion
 from pipeline.tasks.record.encoders import load_encoder
@@ -29,12 +31,9 @@ from pipeline.training.registry import Model
 PROFILE = "undertone"
 UNBOUNDED = "its scores are not bounded by 2"  # why a model is never promoted
 SHOWN_METRICS = {
-    "implicitness_accuracy": "implicit",
-    "pragmatics_accuracy": "pragmatic",
-    "kendall_tau": "tau",
-    "spearman_rho": "rho",
-    "choice_accuracy": "choice",
-}
+    "implicitness_accuracy": "implicit", "pragmatics_accuracy": "pragmatic", "kendall_tau": "tau",
+    "spearman_rho": "rho", "choice_accuracy": "choice",
+}  # fmt: skip
 
 
 def read_shipped_groups(lang: str) -> pl.DataFrame:
@@ -44,7 +43,6 @@ def read_shipped_groups(lang: str) -> pl.DataFrame:
 
 def train(day: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
     """Train on all pairs, and on the shipped graded groups if the profile uses groups; return the model's id.
-
     The options are those of `fit_model`. A model whose pairs are all the sample's is promoted by request only.
     """
 
@@ -57,11 +55,9 @@ def train(day: str, *, promote: bool = False, run_id: str = "cli", **options: An
         is_trial = set(trained.completion_models) == {sample.MODEL}
         is_bounded = all(head["recipe"]["implicitness"] == "cosine" for head in trained.config["heads"].values())
         return replace(
-            trained,
-            doubt="a trial: it saw the sample's pairs alone" if is_trial else None,
-            bar=None if is_bounded else UNBOUNDED,
-            make_held_out=lambda: make_held_out(rows),
-        )
+            trained, doubt="a trial: it saw the sample's pairs alone" if is_trial else None,
+            bar=None if is_bounded else UNBOUNDED, make_held_out=lambda: make_held_out(rows),
+        )  # fmt: skip
 
     return model_registry.train(day, fit, run_id, promote=promote)
 
@@ -96,13 +92,10 @@ def make_held_out(pairs: pl.DataFrame) -> list[promotion.HeldOut]:
     i1, i2, i3 = map(pl.col, ("i1", "i2", "i3"))
     implicitness = ((i1 > i2).cast(pl.Float64) + (i1 > i3).cast(pl.Float64)) / 2
     pragmatics = (pl.col("near") < pl.col("far")).cast(pl.Float64)
-    metrics: Sequence[tuple[str, pl.Expr, dict[str, Floats]]] = (
-        ("implicitness_accuracy", implicitness, baselines),
-        ("pragmatics_accuracy", pragmatics, {}),
-    )
+    held_out = partial(promotion.HeldOut, texts=rows["implicit"])
     return [
-        promotion.HeldOut(metric=metric, answer=partial(answer, value=value), baselines=others, texts=rows["implicit"])
-        for metric, value, others in metrics
+        held_out(metric="implicitness_accuracy", answer=partial(answer, value=implicitness), baselines=baselines),
+        held_out(metric="pragmatics_accuracy", answer=partial(answer, value=pragmatics)),
     ]
 
 
@@ -130,16 +123,16 @@ def choose_split(profile: str) -> str:
 
 def evaluate(rows: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
     """Evaluate a model on rows of `pairs`, all test unless it was trained on them; return rows of `evaluations`."""
-    if hash_in_order(rows) != in_force.load_model(model).config.get("pairs_hash"):
+    if hash_in_order(rows) != scoring.load_model(model).config.get("pairs_hash"):
         rows = rows.with_columns(split=pl.lit("test"))
     return evaluate_triples(rows, scoring.score_triples(rows, model, on_progress))
 
 
 def evaluate_triples(rows: pl.DataFrame, triples: pl.DataFrame) -> pl.DataFrame:
     """Evaluate the `scoring.score_triples` of rows of `pairs`; return rows of `evaluations` without keys."""
-    from pipeline.training.impscore import evaluation
+    from pipeline.training.impscore import heads
 
-    return evaluation.evaluate(rows, triples, SEED).drop("epoch")
+    return heads.evaluate(rows, triples, SEED).drop("epoch")
 
 
 def select_headline(evaluations: pl.DataFrame) -> dict[str, object]:
@@ -172,16 +165,13 @@ def summarize_evaluations(evaluations: pl.DataFrame) -> pl.DataFrame:
 
 
 def fit_model(
-    pairs: pl.DataFrame,
-    groups: Mapping[str, pl.DataFrame],
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    on_progress: OnProgress = lambda _: None,
+    pairs: pl.DataFrame, groups: Mapping[str, pl.DataFrame], profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None, on_progress: OnProgress = lambda _: None,
     completion_models: Sequence[str] = (),
-) -> TrainedModel:
+) -> TrainedModel:  # fmt: skip
     """Fit a model on rows of `pairs`, with one head, or a head for each language of the groups that it uses."""
     from pipeline.models import encoder as encoders
-    from pipeline.training.impscore import evaluation, fit, heads
+    from pipeline.training.impscore import fit, heads
 
     recipe = fit.make_recipe(profile, **(changes or {}))
     if (pairs["source"] == "all").any():
@@ -204,16 +194,13 @@ def fit_model(
         inputs = (pairs.filter(is_of_head), groups.get(name))
         trained_heads[name] = heads.fit(*inputs, head_recipe, encoder, embeddings, state, on_progress)
     config = {
-        "kind": in_force.KIND,
-        "profile": profile,
-        "data_hash": data_hash,
-        "pairs_hash": hash_in_order(pairs),
+        "kind": scoring.KIND, "profile": profile, "data_hash": data_hash, "pairs_hash": hash_in_order(pairs),
         "groups": graded.hash_groups(*(rows.filter(pl.col("split") != "test") for rows in groups.values())),
         "completion_models": list(completion_models),
         "heads": {name: head.config for name, head in trained_heads.items()},
-    }
+    }  # fmt: skip
     tensors = {f"{name}.{key}": value for name, head in trained_heads.items() for key, value in head.tensors.items()}
-    evaluations = evaluation.evaluate_heads(pairs, list(trained_heads.items()), recipe.seed)
+    evaluations = heads.evaluate_heads(pairs, list(trained_heads.items()), recipe.seed)
     trained = describe_model(tensors, config, evaluations)
     return replace(trained, texts=_list_texts(pairs), labelled=_list_texts(pairs.filter(pl.col("split") != "test")))
 
@@ -228,15 +215,10 @@ def describe_model(tensors: dict[str, Any], config: dict[str, Any], evaluations:
     names = ("encoder", "encoder_revision")
     encoders: dict[str, Any] = {name: ", ".join(sorted({head[name] for head in heads.values()})) for name in names}
     return TrainedModel(
-        kind=in_force.KIND,
-        tensors=tensors,
-        config=config,
-        evaluations=evaluations,
-        texts=None,
-        summary={name: head["recipe"] for name, head in heads.items()},
-        completion_models=config["completion_models"],
+        kind=scoring.KIND, tensors=tensors, config=config, evaluations=evaluations, texts=None,
+        summary={name: head["recipe"] for name, head in heads.items()}, completion_models=config["completion_models"],
         **encoders,
-    )
+    )  # fmt: skip
 
 
 def choose_encoder(head: str) -> str:
@@ -252,3 +234,52 @@ def hash_in_order(*frames: pl.DataFrame) -> str:
         lines = frame.select(pl.concat_str(pl.all().cast(pl.String), separator="\t", ignore_nulls=True)).to_series()
         digest.update("\n".join(lines).encode())
     return digest.hexdigest()
+
+
+CONVERT = (
+    'python -c "import torch, safetensors.torch as s; s.save_file({k: v.clone().contiguous() for k, v in '
+    "torch.load('model_state_dict_v_0_1_0.pth', 'cpu', weights_only=True).items()}, 'impscore.safetensors')\""
+)
+
+
+def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> model_registry.TrainedModel:
+    """Read the state of the authors' model from safetensors, with changes to the profile `official`.
+    BadInput for another format, for other matrices, and for an encoder whose weights are not those in the file.
+    """
+    from safetensors.torch import load_file
+
+    from pipeline.models.encoder import describe_encoder
+    from pipeline.models.impscore import ImpScore, convert_checkpoint
+    from pipeline.training.impscore import fit
+
+    if path.suffix != ".safetensors":
+        reason = "expected safetensors; a file of torch can run code and is not read"
+        raise BadInput(f"{path}: {reason}. Convert: {CONVERT}")
+    if not path.is_file():
+        raise BadInput(f"{path}: there is no such file")
+    with refuse_damage(path, "convert the checkpoint again"):
+        tensors = load_file(path)
+    matrices = convert_checkpoint(tensors)
+    if "transform" not in matrices:
+        raise BadInput(f"{path}: expected weight_p, weight_s and weight_t; found {', '.join(sorted(tensors)[:3])}")
+    if changes and not {"profile", "features"}.isdisjoint(changes):
+        raise BadInput("--set profile and --set features: the file decides them")
+    recipe = fit.make_recipe("official", **(changes or {}), features=len(matrices["transform"]))
+    encoder = load_encoder(normalize=recipe.normalize)
+    try:
+        ImpScore(encoder.dim, recipe.features, design=recipe.design).load_state_dict(matrices)
+    except RuntimeError as error:
+        raise BadInput(f"{path}: does not fit the encoder {encoder.name} and space={recipe.space}: {error}") from error
+    weights = {re.sub(r"^encoder\.0\.(auto_)?model\.", "", name): value for name, value in tensors.items()}
+    state = encoder.module[0].model.state_dict() if encoder.module else {}
+    for name in weights.keys() & state.keys():
+        if not weights[name].to(state[name].dtype).equal(state[name].cpu()):
+            problem = f"{path}: was trained with another encoder than {encoder.name}, whose weight {name} differs; set"
+            raise BadInput(f"{problem} UNDERTONE_ENCODER to the paper's all-mpnet-base-v2")
+    head = {**describe_encoder(encoder), "recipe": asdict(recipe)}
+    facts = {"kind": scoring.KIND, "profile": "official", "data_hash": hash_file(path), "completion_models": []}
+    evaluations = model_registry.complete_evaluations(pl.DataFrame(schema={"metric": pl.String}))
+    named_matrices = {f"en.{name}": matrix for name, matrix in matrices.items()}
+    trained = describe_model(named_matrices, {**facts, "heads": {"en": head}}, evaluations)
+    bar = None if recipe.implicitness == "cosine" else UNBOUNDED
+    return replace(trained, doubt="an imported model is promoted by request only", bar=bar)

@@ -10,10 +10,9 @@ import polars as pl
 
 from pipeline.errors import Missing, check_name
 from pipeline.examples.impscore import groups as graded
-from pipeline.examples.impscore import questions
 from pipeline.label import grading, simulated, user_study
 from pipeline.label.user_study import CHOICE, KINDS, MEANING
-from pipeline.metrics.impscore.ranking import average_correlations, count_concordant
+from pipeline.metrics.impscore.studies import average_correlations, count_concordant
 from pipeline.metrics.resample import wilson
 from pipeline.papers.impscore import RECRUITING, TABLE_5, TABLE_11
 from pipeline.progress import OnProgress
@@ -24,17 +23,16 @@ from pipeline.tasks.record import runs
 
 STEP = "user_study"
 PER_SET = RECRUITING["people_per_set"]
-COUNT = RECRUITING["sets"] * RECRUITING["items_per_set"]
-"""Items that the paper gives to people, of each kind."""
+COUNT = RECRUITING["sets"] * RECRUITING["items_per_set"]  # items that the paper gives to people, of each kind
 
 
 def read_items(kind: str, path: Path | None = None) -> pl.DataFrame:
     """Read graded groups or choice questions; by default the shipped groups for tests, or questions made of them."""
     is_choice = check_name("task for people", kind, KINDS) == CHOICE
     if path:
-        return questions.read(path) if is_choice else graded.read(path)
+        return graded.read_questions(path) if is_choice else graded.read(path)
     groups = train.read_shipped_groups("en").filter(pl.col("split") == "test")
-    return questions.build_questions(groups).drop("group") if is_choice else groups
+    return graded.build_questions(groups).drop("group") if is_choice else groups
 
 
 def get_project(kind: str, items: pl.DataFrame) -> Project:

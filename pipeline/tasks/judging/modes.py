@@ -14,7 +14,7 @@ from pipeline.errors import BadInput
 from pipeline.llm.ledger.answers import Answer
 from pipeline.llm.questions import judging
 from pipeline.llm.request import Request, dump_json
-from pipeline.metrics.judging import bradley_terry, pairing, reliability
+from pipeline.metrics.judging import bradley_terry, reliability
 from pipeline.tasks import asking
 
 SCALE, PAIRWISE = "scale", "pairwise"
@@ -164,24 +164,24 @@ class Pairwise(Session):
         size = self.items.height
         self.round_count = self.plan.rounds if size > 1 else 0
         self.request_count = min(self.plan.comparisons * size, size * (size - 1))
-        self.pairs: list[pairing.Pair] = []  # all that were asked about
+        self.pairs: list[bradley_terry.Pair] = []  # all that were asked about
         self.outcomes: list[tuple[int, int, int]] = []
         self.fit: bradley_terry.Estimates | None = None
 
     def list_requests(self, number: int) -> list[Request]:
         """List the comparisons of a round: at first of random pairs in both orders, then where least is known."""
         size = self.items.height
-        pairs = pairing.draw_first_pairs(size, self.plan.seed)
+        pairs = bradley_terry.draw_first_pairs(size, self.plan.seed)
         if self.plan.rounds == 1:
             count = self.request_count - len(pairs)
-            pairs += pairing.choose_pairs(np.zeros(size), np.ones(size), pairs, count, self.plan.seed)
+            pairs += bradley_terry.choose_pairs(np.zeros(size), np.ones(size), pairs, count, self.plan.seed)
         if number:
             comparisons = self._collect()
             fit = bradley_terry.fit_values(comparisons, size)
             errors = bradley_terry.approximate_errors(comparisons, fit)
             rounded = fit.values.round(DECIMALS), errors.round(DECIMALS)  # the same pairs on each machine
             count = -(-(self.request_count - len(self.pairs)) // (self.plan.rounds - number))
-            pairs = pairing.choose_pairs(*rounded, self.pairs, count, self.plan.seed + number)
+            pairs = bradley_terry.choose_pairs(*rounded, self.pairs, count, self.plan.seed + number)
         self.pairs += pairs
         texts = self.items.select("text", "context").to_dicts()
         requests = [self.build_request("pair", {"a": texts[a], "b": texts[b]}) for a, b in pairs]

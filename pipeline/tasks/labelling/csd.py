@@ -10,11 +10,11 @@ import polars as pl
 
 from pipeline import left_out, warehouse
 from pipeline.errors import BadInput, Missing, Retry
-from pipeline.examples.impscore.clusters import cluster_near_duplicates
+from pipeline.examples.splits import cluster_near_duplicates
 from pipeline.io.rows import read_chunks
 from pipeline.label import label_files, rating_files, schema, selection, simulated, stages
 from pipeline.label.selection import Rules
-from pipeline.metrics.labelling import agreement, ratings
+from pipeline.metrics.labelling import agreement
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.labelling import projects
@@ -136,9 +136,9 @@ def push(project: str, step: Step, tool: Tool, studio: Studio | None = None) -> 
 
 def export(folder: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None, sheets: Sequence[str] = ()) -> None:
     """Write tasks.jsonl, the guidelines, a sheet for each named rater, and an empty folder for labels."""
-    from pipeline.report.labelling import guidelines
+    from pipeline.report.labelling import data_card
 
-    pages = {f"guidelines_{lang}.html": guidelines.render(lang) for lang in ("zh", "en")}
+    pages = {f"guidelines_{lang}.html": data_card.render_guidelines(lang) for lang in ("zh", "en")}
     projects.export(folder, tasks, schema.CSD, pages, dict.fromkeys(sheets, tasks), labels=labels)
     (folder / "labels").mkdir(exist_ok=True)
 
@@ -274,12 +274,12 @@ def measure_file_agreement(path: Path, reading: rating_files.Reading | None = No
     """Measure the agreement of labels in a file, of any tasks.
 
     A file of CSD's form with an adjudicator's answers, or with all eight fields by three raters, has the measures of
-    `measure_agreement`; any other file, and one with a `reading`, those of `metrics.labelling.ratings`. A value of
+    `measure_agreement`; any other file, and one with a `reading`, those of `metrics.labelling.agreement`. A value of
     the adjudicator counts where the raters agree, too (CSD-18 to CSD-20).
     """
     if reading is not None or not label_files.is_of_csd(path):
         reading = reading or rating_files.Reading()
-        return ratings.tabulate(rating_files.read(path, reading), reading.level, reading.values)
+        return agreement.tabulate_ratings(rating_files.read(path, reading), reading.level, reading.values)
     try:
         rows = label_files.read(path, None)
     except BadInput as why:
@@ -292,7 +292,7 @@ def measure_file_agreement(path: Path, reading: rating_files.Reading | None = No
         return measure_agreement(decisions)
     first = rows.filter(pl.col("field").is_in(list(schema.FIELDS)), round=1)
     rating_files.check_ratings(path, first, rating_files.Reading())
-    return ratings.tabulate(first)
+    return agreement.tabulate_ratings(first)
 
 
 def measure_agreement(decisions: stages.Decisions) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.io.atomic import replace_file, write_text
 from pipeline.io.spreadsheets import escape_formula
 from pipeline.label import schema, stages
-from pipeline.metrics.labelling import agreement_study, label_analysis, predictability
+from pipeline.metrics.labelling import agreement, label_analysis
 from pipeline.report.labelling import data_card
 from pipeline.slices import parse_day
 from pipeline.tables import empty
@@ -73,8 +73,8 @@ def write_page(project: str, day: str) -> str:
     inputs = page.Inputs(
         project=project, facts=facts, ratios=label_analysis.class_ratios(values),
         overlaps=label_analysis.overlaps(values), correlations=label_analysis.correlations(values),
-        predictability=predictability.measure_fields(tokens, values) if values.height else None,
-        study=agreement_study.study(),
+        predictability=label_analysis.measure_fields(tokens, values) if values.height else None,
+        study=agreement.study(),
         open=pl.DataFrame(waiting, schema=["round", "stage", "field_count"], orient="row"),
     )  # fmt: skip
     return pages.write_page(get_page_path(project).name, page.render(inputs))

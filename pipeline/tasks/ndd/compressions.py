@@ -1,8 +1,8 @@
-"""Compress data sets by every system into the tables, and measure the compressions (NDD, section 4)."""
+"""Read data sets, compress them by every system into the tables, and measure the compressions (NDD, section 4)."""
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,20 +10,74 @@ from typing import Any
 import polars as pl
 
 from pipeline import sample, warehouse
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.ndd import compression as examples
 from pipeline.metrics.ndd import compression as measures
 from pipeline.progress import OnProgress, track
 from pipeline.score.compress.search import Search
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import TABLES, empty
-from pipeline.tasks.ndd import datasets, masked_lm, systems
+from pipeline.tasks.ndd import masked_lm, systems
 from pipeline.tasks.record import runs
 from pipeline.tasks.studies import rows as study_rows
 from pipeline.text import trees
 
-log = logging.getLogger(__name__)
+FORMATS: dict[str, Callable[[Path], examples.Read]] = {
+    "own": examples.read, "google": examples.read_google, "broadcast": examples.read_broadcast,
+    "colloquial": examples.read_colloquial,
+}  # fmt: skip
 
+SHOWN_METRICS = ("f1_macro", "ratio", "ratio_macro", "ratio_delta", "length", "rouge_1", "rouge_2", "rouge_l", "bleu_4")
+"""CR stands next to F1: on long broadcast sentences a copy has 82.2, and the best compressor 76.5 (NDD-26)."""
+
+
+def read_data_set(path: Path, source: str = "own", split: str | None = None) -> examples.Read:
+    """Read a data set of one of `FORMATS`, or one split of it."""
+    dataset = FORMATS[check_name("source", source, FORMATS)](path)
+    if split is None:
+        return dataset
+    rows = dataset.rows.filter(pl.col("split") == split)
+    if not rows.height:
+        splits = ", ".join(dataset.rows["split"].drop_nulls().unique().sort()) or "none"
+        raise BadInput(f"{path}: no rows of the part {split!r}; there are {splits}")
+    return dataset._replace(rows=rows)
+
+
+def read_predictions(path: Path, rows: pl.DataFrame) -> list[list[bool]]:
+    """Read compressions from a file in our own format; its sentences must be those of `rows`, in their order."""
+    dataset = examples.read(path)
+    if dataset.dropped.height:
+        reason, key = dataset.dropped.select("reason", "row_key").row(0)
+        raise BadInput(f"{path}, {key}: {reason}; expected a compression of each sentence")
+    if dataset.rows.height != rows.height:
+        raise BadInput(f"{path}: expected {rows.height} sentences, as in the data, found {dataset.rows.height}")
+    for number, (words, expected) in enumerate(zip(dataset.rows["words"], rows["words"], strict=True), 1):
+        if words.to_list() != expected.to_list():
+            expected_text, text = " ".join(expected)[:60], " ".join(words)[:60]
+            raise BadInput(f"{path}, row {number}: expected the words of {expected_text!r}, found {text!r}")
+    labels: list[list[bool]] = dataset.rows["kept"].to_list()
+    return labels
+
+
+def measure_predictions(rows: pl.DataFrame, predictions: list[list[bool]] | None = None) -> pl.DataFrame:
+    """Measure the predicted compressions, if any, the gold ones and the baselines: `by`, the columns of `evaluate`."""
+    by_name = {} if predictions is None else {"answers": predictions}
+    by_name |= {"gold": rows["kept"].to_list()}
+    by_name |= {name: baseline(rows) for name, baseline in measures.BASELINES.items()}
+    parts = (
+        measures.evaluate(labels, rows).select(pl.lit(name).alias("by"), pl.all()) for name, labels in by_name.items()
+    )
+    return pl.concat(parts)
+
+
+def summarize_measures(numbers: pl.DataFrame) -> pl.DataFrame:
+    """Show one row for each compressor."""
+    rows = numbers.filter(pl.col("metric").is_in(SHOWN_METRICS)).with_columns(pl.col("value").round(4))
+    wide = rows.pivot("metric", index=["by", "n"], values="value", maintain_order=True)
+    return wide.select("by", *SHOWN_METRICS, "n")
+
+
+log = logging.getLogger(__name__)
 SAMPLE, GOLD = "sample", "gold"
 RIVALS = ("head", "tail", "random", "ppl_deleter")  # not "unedited": copying is no compression
 BIN_COUNT = 10  # parts of a sentence in figure 6
@@ -79,7 +133,7 @@ def check_params(params: Mapping[str, Any]) -> None:
 
 def load_items(data: str | None = None, form: str = "own", split: str | None = None) -> pl.DataFrame:
     """Read gold compressions, by default the sample's; masks of Colloquial-SC become what people say (NDD-28)."""
-    dataset, name = datasets.read(Path(data) if data else sample.COMPRESSIONS, form, split), data or "the sample"
+    dataset, name = read_data_set(Path(data) if data else sample.COMPRESSIONS, form, split), data or "the sample"
     runs.report_dropped("read", dataset.dropped, name)
     items = dataset.rows
     if not items.height:
@@ -109,7 +163,6 @@ def list_systems(names: Sequence[str], ref: str | None = None, *, is_explicit: b
 
 def compress_items(rows: pl.DataFrame, system: str, job: Job, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
     """Compress item_id, words, kept and lang by one system, a baseline or `gold` into rows of `compressions`.
-
     By default a system keeps as large a share of each language's words as people did, so that systems can be compared.
     A system that needs trees drops the sentences that have none.
     """
@@ -195,7 +248,6 @@ def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli"
 
 def measure(source: str, day: str) -> pl.DataFrame:
     """Measure the compressions of a data set by system and language: tables 3 and 5, significance, figure 6.
-
     Each system is measured on the sentences that it compressed, and compared with its best rival in F1. Where systems
     compressed different sentences, as those that need trees do, rows of `COMMON` measure all on the same ones.
     """

@@ -9,10 +9,10 @@ import polars as pl
 
 from pipeline import left_out, sample, settings
 from pipeline.errors import BadInput
-from pipeline.examples.ndd import edits, similar
-from pipeline.metrics.ndd import comparisons, distance, pruning, similarity
+from pipeline.examples.ndd import pairs as examples
+from pipeline.metrics.ndd import distance, pruning, similarity
 from pipeline.metrics.ndd import predicates as detection
-from pipeline.metrics.ndd.model import Floats, Sentence
+from pipeline.metrics.ndd.distance import Floats, Sentence
 from pipeline.score.compress.search import LONGEST, Search
 from pipeline.tasks.ndd import masked_lm, systems
 from pipeline.tasks.studies.rows import build_frame, build_rows
@@ -30,38 +30,34 @@ def measure_distances(
     values = {
         "ndd": distance.distances(lm.model, sentences, other_sentences, **options),
         "ndd_kl": distance.distances(lm.model, sentences, other_sentences, divergence="kl"),
-        "perplexity": np.abs(comparisons.perplexity_change(lm.model, sentences, other_sentences)),
+        "perplexity": np.abs(distance.perplexity_change(lm.model, sentences, other_sentences)),
     }
     if not masked_lm.is_count_model(lm):
-        values["cosine"] = comparisons.cosine(lm.model, sentences, other_sentences)  # type: ignore[arg-type]
+        values["cosine"] = distance.cosine(lm.model, sentences, other_sentences)  # type: ignore[arg-type]
         values["ensemble"] = similarity.ensemble(pl.Series(values["ndd"]), pl.Series(values["cosine"])).to_numpy()
     return values
 
 
 def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.DataFrame:
     """Build the pairs of all tests (section 3), and record how many sentences gave none.
-
     The test `supervised` has the graded pairs in English, by default the sample's; the others edit `limit` of their
     sentences with words of all of them. Returns test, pair_id, sentence_id, one, other (words), is_positive,
     similarity, overlap.
     """
-    dataset = similar.read(Path(data) if data else sample.SIMILAR)
-    graded = similar.add_overlap(dataset.rows).filter(pl.col("lang") == "en")
+    dataset = examples.read_graded(Path(data) if data else sample.SIMILAR)
+    graded = examples.add_overlap(dataset.rows).filter(pl.col("lang") == "en")
     if unusable_count := dataset.rows.height - graded.height + dataset.dropped.height:
         step = f"read {Path(data).name if data else 'the pairs of the sample'}"
         left_out.record_rows(step, {"without_words_or_not_english": unusable_count})
     texts = pl.concat([graded["one"], graded["other"]]).unique(maintain_order=True)
     treebank = Path(syntax) if syntax else None
     tagger = tagging.load_tagger(settings.resources() / "stanza", treebank, settings.scratch("tagging"))
-    sentences = [
-        edits.convert_tokens(f"{number}.{part}", tokens)
-        for number, text in enumerate(texts)
-        for part, tokens in enumerate(tagger.analyse(text))
-    ]
+    parts = ((f"{n}.{i}", tokens) for n, text in enumerate(texts) for i, tokens in enumerate(tagger.analyse(text)))
+    sentences = [examples.convert_tokens(*part) for part in parts]
     edited_ids = [sentence.sentence_id for sentence in sentences[:limit]]
     tests = []
-    for test in edits.TESTS:
-        pairs = edits.generate(sentences, test)
+    for test in examples.TESTS:
+        pairs = examples.generate(sentences, test)
         left_out.record_rows(f"test {test}", dict(pairs.dropped["reason"].value_counts().iter_rows()))
         tests.append(pairs.rows.filter(pl.col("sentence_id").is_in(edited_ids)).drop("places"))
     graded = graded.drop("one", "other", "lang").rename({"one_words": "one", "other_words": "other"})
@@ -83,7 +79,7 @@ def measure_similarity(
     for (test,), part in by_test.items():
         setting = {"test": test, "model": model}
         if test == "supervised":
-            similar_pairs = part.filter(pl.col("overlap") >= similar.OVERLAP)
+            similar_pairs = part.filter(pl.col("overlap") >= examples.OVERLAP)
             correlations = similarity.correlate_measures(similar_pairs, directions)
             rows += _build_correlation_rows(correlations, day, str(test), setting)
             curve = similarity.correlate_by_overlap(part, directions)
@@ -132,7 +128,6 @@ def measure_pruning(
     treebank: Sequence[trees.Tree], day: str, ref: str | None = None, divergence: distance.Divergence | None = None
 ) -> pl.DataFrame:
     """Compare what NDD, PPL Deleter and chance drop of a treebank's sentences, without its trees (table 7; NDD-34).
-
     PPL Deleter keeps as many words as NDD does under each threshold; chance drops as many spans of the same lengths.
     The `subset` of the rows of `studies` is the reading of a subtree in `metrics.ndd.pruning`.
     """
@@ -189,22 +184,15 @@ def measure_predicates(
 def check_params(params: Mapping[str, Any]) -> None:
     """Raise BadInput or Missing if graded pairs or the treebank cannot be read."""
     if params["pairs"]:
-        similar.read(Path(params["pairs"]))
+        examples.read_graded(Path(params["pairs"]))
     load_treebank(params["treebank"], params["limit"])
 
 
 def run_study(
-    study: str,
-    day: str,
-    ref: str | None,
-    data: str | None,
-    syntax: str | None,
-    limit: int,
-    divergence: distance.Divergence | None = None,
-    weights: distance.Weights = "mean",
-) -> pl.DataFrame:
+    study: str, day: str, ref: str | None, data: str | None, syntax: str | None, limit: int,
+    divergence: distance.Divergence | None = None, weights: distance.Weights = "mean",
+) -> pl.DataFrame:  # fmt: skip
     """Run one of `TESTS` on graded pairs or a treebank, by default the sample's; return its rows of `studies`.
-
     `limit` is the number of the treebank's sentences, and of those that are edited. The divergence is by default that
     of the paper: Hellinger's of pairs (section 3), Kullback and Leibler's of treebanks (section 5).
     """

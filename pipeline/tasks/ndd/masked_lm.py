@@ -1,5 +1,4 @@
 """Load the masked language model of a language, count the corpus at hand, and adapt encoders (REC-31).
-
 Counts, the embedded default, show only that the mechanics work; else it is any model of transformers.
 """
 
@@ -20,7 +19,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples.splits import draw_uniform
 from pipeline.io.atomic import check_empty
 from pipeline.io.lines import read_json_lines
-from pipeline.metrics.ndd.model import MaskedModel
+from pipeline.metrics.ndd.distance import MaskedModel
 from pipeline.metrics.resample import Floats, sum_units
 from pipeline.models.devices import choose_device
 from pipeline.models.pinned import locate_files
@@ -52,7 +51,6 @@ class LoadedModel(NamedTuple):
 
 def load_model(ref: str | None = None, lang: str = "en", day: str | None = None, cache: float = 0.0) -> LoadedModel:
     """Load a masked language model for texts of a language; by default that of UNDERTONE_MASKED_LM.
-
     `ref` is `count`, the counts of the corpus in force for a day, or those of the shipped sample where there are none;
     `sample`; the id or folder of counts; a folder of transformers; or a hub name with a pinned revision. It may name
     several, `en=…,zh=…`. A transformer may end in `|pieces`: then a word is masked piece by piece, as models with
@@ -165,7 +163,6 @@ def load_corpus(lang: str, day: str | None = None) -> pl.Series:
 
 def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = False) -> str | None:
     """Count the words of the corpus up to a day; the counts are in force from that day on if they are as good.
-
     One text in twenty is held out. Returns the model's id, or None where there is no text in the language.
     """
     from pipeline.models.ndd import count_lm
@@ -201,16 +198,11 @@ def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = Fa
 
         held_out = [promotion.HeldOut(metric="accuracy", answer=answer, baselines={MOST_FREQUENT: count(is_top)})]
     trained = model_registry.TrainedModel(
-        kind=name_kind(lang),
-        tensors=model.tensors(),
-        config=model.config(),
+        kind=name_kind(lang), tensors=model.tensors(), config=model.config(),
         evaluations=model_registry.complete_evaluations(pl.DataFrame(rows, infer_schema_length=None)),
-        texts=train_texts,
-        summary={"vocabulary": len(model.words), "pruned": model.pruned},
-        data_hash=model_registry.hash_rows(texts.to_frame("text")),
-        encoder=COUNT,
-        make_held_out=lambda: held_out,
-    )
+        texts=train_texts, summary={"vocabulary": len(model.words), "pruned": model.pruned},
+        data_hash=model_registry.hash_rows(texts.to_frame("text")), encoder=COUNT, make_held_out=lambda: held_out,
+    )  # fmt: skip
     return model_registry.register(trained, day, run_id, started, promote=promote)
 
 
@@ -235,14 +227,10 @@ def count_file(texts: Sequence[str], out: Path, lang: str | None = None, *, forc
 
 
 def train(
-    texts: Sequence[str],
-    out: Path,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
+    texts: Sequence[str], out: Path, profile: str = PROFILE, changes: Mapping[str, Any] | None = None,
     start: str | None = None,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Adapt an encoder, by default that in force, to texts by predicting masked words; write it for transformers.
-
     The numbers are those of a profile of `training.recam.masked_lm`, with changes. Returns epoch, loss, cross_entropy
     and accuracy on texts held out, count.
     """

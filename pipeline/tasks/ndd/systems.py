@@ -9,8 +9,7 @@ import polars as pl
 
 from pipeline import __version__, settings
 from pipeline.errors import BadInput, check_name
-from pipeline.metrics.ndd.distance import DIVERGENCES, Divergence
-from pipeline.metrics.ndd.weights import MU, WEIGHTS
+from pipeline.metrics.ndd.distance import DIVERGENCES, MU, WEIGHTS, Divergence
 from pipeline.progress import OnProgress
 from pipeline.score.compress import scorers
 from pipeline.score.compress.search import Compression, Search, compress
@@ -27,12 +26,11 @@ class System(NamedTuple):
     has_trees: bool = False  # drops only whole subtrees (SC)
 
 
-SYSTEMS = {
+SYSTEMS = {  # the unsupervised systems of tables 3, 5 and 12 by name
     f"{scorer}{'_sc' if has_trees else ''}": System(scorer, has_trees)
     for scorer in ("ndd", "fast_ndd", "ppl_deleter", "cosine", "bertscore")
     for has_trees in (False, True)
 }
-"""The unsupervised systems of tables 3, 5 and 12 by name."""
 NDD_SCORERS = ("ndd", "fast_ndd")  # those of a divergence and weights
 STATE_SCORERS = ("cosine", "bertscore")  # these need states, which a model of counts does not have
 DEFAULT_SYSTEM, DEFAULT_SYNTAX_SYSTEM = "ndd", "ndd_sc"
@@ -92,12 +90,9 @@ def check_distance(options: DistanceOptions) -> None:
 
 
 def compress_sentences(
-    words: Sequence[Sequence[str]],
-    method: Method,
-    lm: masked_lm.LoadedModel,
-    heads: Sequence[Sequence[int]] | None = None,
-    on_progress: OnProgress = lambda _: None,
-) -> list[Compression]:
+    words: Sequence[Sequence[str]], method: Method, lm: masked_lm.LoadedModel,
+    heads: Sequence[Sequence[int]] | None = None, on_progress: OnProgress = lambda _: None,
+) -> list[Compression]:  # fmt: skip
     """Compress sentences by a system, in batches, so that memory does not grow with their number."""
     scorer_name, has_trees = get_system(method.system)
     if not has_trees:
@@ -111,10 +106,8 @@ def compress_sentences(
         raise BadInput(f"{scorer_name} {need}; give --model")
     model: Any = lm.model  # with states, where the scorer needs them
     rivals: dict[str, Callable[[Any], scorers.Scorer]] = {
-        "ppl_deleter": scorers.perplexity,
-        "cosine": scorers.cosine,
-        "bertscore": scorers.bertscore,
-    }
+        "ppl_deleter": scorers.perplexity, "cosine": scorers.cosine, "bertscore": scorers.bertscore,
+    }  # fmt: skip
     try:
         if rival := rivals.get(scorer_name):
             scorer = rival(model)
@@ -138,13 +131,9 @@ def find_heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None) -
 
 
 def compress_texts(
-    rows: pl.DataFrame,
-    column: str,
-    method: Method = Method(),
-    ref: str | None = None,
-    syntax: Path | None = None,
+    rows: pl.DataFrame, column: str, method: Method = Method(), ref: str | None = None, syntax: Path | None = None,
     on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:
+) -> pl.DataFrame:  # fmt: skip
     """Compress the texts of any frame, sentence by sentence, by a model (see `masked_lm.load_model`).
 
     Returns the frame with `compressed`, `ratio` (share of the words that stay), `after` (the text after each round),

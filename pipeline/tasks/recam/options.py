@@ -13,9 +13,9 @@ import polars as pl
 
 from pipeline import __version__, left_out, slices, warehouse
 from pipeline.errors import BadInput, check_name
-from pipeline.examples.recam import balance, building, choices, items, summaries
+from pipeline.examples.recam import balance, building, items, summaries
 from pipeline.io.atomic import check_empty, create_folder
-from pipeline.metrics.recam import retrieval
+from pipeline.metrics.recam import reading
 from pipeline.models.devices import choose_device
 from pipeline.progress import OnProgress
 from pipeline.tables import TABLES
@@ -36,7 +36,7 @@ class Choosing(NamedTuple):
 
     rule: str = "paper"  # the commonest proposals; balanced: options alone do not give the answer away
     vectors: str | None = None  # for the readers, in GloVe's format; None: the encoder's
-    seed: int = choices.SEED
+    seed: int = building.SEED
     is_small: bool = False  # readers for a few thousand items and a CPU
     numbers: Mapping[str, Any] = {}  # further changes to the readers' recipes
 
@@ -97,13 +97,13 @@ def list_jobs(subtasks: Sequence[str] = building.SUBTASKS) -> list[Job]:
     """List the readers to train, twelve for a subtask; none for a subtask with fewer articles than folds."""
     snapshots = _read_snapshots()
     articles = {subtask: list_open_items(subtask, snapshots)["article"].n_unique() for subtask in subtasks}
-    fit_subtasks = [subtask for subtask, count in articles.items() if count >= choices.FOLDS]
+    fit_subtasks = [subtask for subtask, count in articles.items() if count >= building.FOLDS]
     return [job for subtask in fit_subtasks for job in make_jobs(subtask, snapshots)]
 
 
 def make_jobs(subtask: str, snapshots: dict[str, int | None]) -> list[Job]:
     """Make the jobs of a subtask."""
-    parts = product(READERS, range(choices.FOLDS))
+    parts = product(READERS, range(building.FOLDS))
     return [Job(subtask=subtask, reader=reader, fold=fold, snapshots=snapshots) for reader, fold in parts]
 
 
@@ -134,7 +134,7 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing) -> pl.
     small = training.SMALL if choosing.is_small else {}
     drawn = {"drawn": 128} if choosing.is_small and job["reader"] == "gloss" else {}
     recipe = training.make_recipe(job["reader"], over="vocabulary", **{**small, **drawn, **choosing.numbers})
-    is_in_fold = choices.assign_folds(open_items, seed=choosing.seed) == job["fold"]
+    is_in_fold = building.assign_folds(open_items, seed=choosing.seed) == job["fold"]
     train_items, fold_items = open_items.filter(~is_in_fold).drop("split"), open_items.filter(is_in_fold)
     answers = open_items["answer"].unique().sort().to_list()
     vectors = readers.load_vectors(readers.list_texts(open_items), targets.parse_path(choosing.vectors))
@@ -151,8 +151,8 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing) -> pl.
 def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: Choosing, rules: Rules) -> ChosenItems:
     """Choose wrong options for open items from what the readers proposed (section 3.5)."""
     is_paper = choosing.rule == "paper"
-    choose = choices.choose if is_paper else balance.choose_balanced
-    candidates = proposals.filter(pl.col("rank") <= choices.TOP) if is_paper else proposals
+    choose = building.choose if is_paper else balance.choose_balanced
+    candidates = proposals.filter(pl.col("rank") <= building.TOP) if is_paper else proposals
     vectors = targets.load_static_vectors(rules.vectors)
     chosen = choose(open_items, candidates, vectors, threshold=rules.similar, seed=choosing.seed)
     chosen_items = open_items.join(chosen.items.select("item_id", "options", "label"), on="item_id", how="inner")
@@ -161,7 +161,7 @@ def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: 
     for (reader,), part in proposals.partition_by("reader", as_dict=True, maintain_order=True).items():
         words = part.sort("rank").group_by("item_id").agg("word")
         lists = open_items.join(words, on="item_id", how="left", maintain_order="left")["word"].fill_null([])
-        reports.append({"reader": reader, **retrieval.report(lists.to_list(), answers)._asdict()})
+        reports.append({"reader": reader, **reading.report(lists.to_list(), answers)._asdict()})
     return ChosenItems(chosen_items, chosen.dropped, pl.DataFrame(reports))
 
 
@@ -169,7 +169,6 @@ def publish_items(
     subtask: str, staged: Sequence[slices.Staged], day: str, choosing: Choosing, rules: Rules, run_id: str = "cli"
 ) -> int:
     """Replace the items of a subtask with those that get five options; return their count.
-
     An item that gets the same options again keeps the flags of its raters.
     """
     slices.parse_day(day)
@@ -208,23 +207,17 @@ def count_items() -> pl.DataFrame:
     """Count items, their articles and flags by subtask and split."""
     rows = warehouse.scan("cloze_items").group_by("subtask", "split")
     counts = rows.agg(
-        item_count=pl.len(),
-        article_count=pl.struct("source", "thread_id").n_unique(),
-        unanswerable_count=pl.col("is_unanswerable").sum(),
-        ambiguous_count=pl.col("is_ambiguous").sum(),
-    )
+        item_count=pl.len(), article_count=pl.struct("source", "thread_id").n_unique(),
+        unanswerable_count=pl.col("is_unanswerable").sum(), ambiguous_count=pl.col("is_ambiguous").sum(),
+    )  # fmt: skip
     order = pl.Enum(("train", "validation", "test"))
     return counts.collect().sort("subtask", pl.col("split").cast(order))
 
 
 def build(
-    day: str,
-    subtasks: Sequence[str] = building.SUBTASKS,
-    rules: Rules = RULES,
-    choosing: Choosing = CHOOSING,
-    run_id: str = "cli",
-    on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:
+    day: str, subtasks: Sequence[str] = building.SUBTASKS, rules: Rules = RULES, choosing: Choosing = CHOOSING,
+    run_id: str = "cli", on_progress: OnProgress = lambda _: None,
+) -> pl.DataFrame:  # fmt: skip
     """Build the items of the tables in the steps of the DAG `recam`; return `count_items`."""
     rules = targets.parse_rules(targets.resolve_rules(day, rules._asdict(), None, run_id))
     staged = _run(targets.plan(), partial(targets.stage_targets, rules=rules), on_progress)
@@ -244,20 +237,13 @@ def _run(parts: Iterable[Any], work: Callable[[Any], Any], on_progress: OnProgre
 
 
 def build_file(
-    path: Path,
-    out: Path,
-    subtasks: Sequence[str],
-    rules: Rules,
-    choosing: Choosing,
-    on_progress: OnProgress = lambda _: None,
-    splits: Path | None = None,
-) -> pl.DataFrame:
+    path: Path, out: Path, subtasks: Sequence[str], rules: Rules, choosing: Choosing,
+    on_progress: OnProgress = lambda _: None, splits: Path | None = None,
+) -> pl.DataFrame:  # fmt: skip
     """Build items from a file of articles with summaries into a folder, completely or not at all.
-
     It holds `<subtask>_<split>.jsonl` in the official format, targets.parquet (every token of the summaries with its
     reason), dropped.csv and card.json. `splits` is XSum's official file, a JSON object of ids by split; articles that
     it lacks get a random split. Return subtask, split, item_count.
-
     BadInput if the folder is not empty, the file is broken, or too few of its articles have a target.
     """
     check_empty(out)
@@ -269,9 +255,9 @@ def build_file(
     open_items = {subtask: building.build_items(articles, tokens, subtask) for subtask in subtasks}
     chosen = {}
     for subtask, rows in open_items.items():
-        if (count := rows["article"].n_unique()) < choices.FOLDS:
+        if (count := rows["article"].n_unique()) < building.FOLDS:
             raise BadInput(
-                f"{path}: {count} articles have a target of {subtask}; expected at least {choices.FOLDS}, as wrong "
+                f"{path}: {count} articles have a target of {subtask}; expected at least {building.FOLDS}, as wrong "
                 "options are made in folds"
             )
         proposals = _run(make_jobs(subtask, {}), partial(propose_words, rows, choosing=choosing), on_progress)

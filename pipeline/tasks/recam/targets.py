@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline import settings, slices, warehouse
 from pipeline.errors import BadInput, check_name
-from pipeline.examples.recam import building, targets
+from pipeline.examples.recam import building
 from pipeline.score.signature import name_encoder
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.recam import abstractness
@@ -32,7 +32,7 @@ class Rules(NamedTuple):
     conllu: str | None = None  # a treebank to train the tagger on, where stanza has no models
     concrete_from: float = concreteness.THRESHOLD
     specific_from: int = wordnet.NONSPECIFIC
-    similar: float = targets.SIMILAR
+    similar: float = building.SIMILAR
     in_context: bool = True  # the filter by an encoder's states
     senses: str = senses.MEASURES[0]  # the measure that chooses a word's sense
     layer: int = -1
@@ -135,11 +135,11 @@ def find_targets(articles: pl.DataFrame, rules: Rules) -> Iterator[pl.DataFrame]
     else:
         tokens = (token for summary in articles["summary"] for sentence in analyse(summary) for token in sentence)
         scores = _score_concreteness(sorted({token.text.lower() for token in tokens}), rules)
-    imperceptible = targets.build_imperceptibility_rule(scores, rules.concrete_from, by_lemma=ratings is not None)
+    imperceptible = building.build_imperceptibility_rule(scores, rules.concrete_from, by_lemma=ratings is not None)
     folder = resources / f"senses-{wordnet.read_version()}"
     senses.build(folder)
     disambiguate = partial(senses.disambiguate, senses.load(folder), measure=rules.senses)
-    nonspecific = targets.build_nonspecificity_rule(disambiguate, rules.specific_from)
+    nonspecific = building.build_nonspecificity_rule(disambiguate, rules.specific_from)
     rule_of = {"imperceptibility": imperceptible, "nonspecificity": nonspecific}
     return building.find_targets(articles, analyse, rule_of, _list_filters(rules))
 
@@ -151,24 +151,24 @@ def _score_concreteness(words: Sequence[str], rules: Rules) -> dict[str, float]:
     return dict(scores.filter(pl.col("reason").is_null()).select("word", "concreteness").iter_rows())
 
 
-def _list_filters(rules: Rules) -> Sequence[targets.Filter]:
+def _list_filters(rules: Rules) -> Sequence[building.Filter]:
     """List the filters of section 3.4, the cheap ones first: each sees only what those before it keep."""
-    filters = [*targets.FILTERS, targets.build_passage_filter(load_static_vectors(rules.vectors), rules.similar)]
+    filters = [*building.FILTERS, building.build_passage_filter(load_static_vectors(rules.vectors), rules.similar)]
     if rules.in_context:
-        from pipeline.models.recam import contextual
+        from pipeline.models.recam import word_features
 
-        states = partial(contextual.embed_tokens, load_encoder(), layer=rules.layer, pooling=rules.pooling)
-        filters.append(targets.build_context_filter(states, rules.similar))
+        states = partial(word_features.embed_tokens, load_encoder(), layer=rules.layer, pooling=rules.pooling)
+        filters.append(building.build_context_filter(states, rules.similar))
     return filters
 
 
-def load_static_vectors(path: str | None) -> targets.Vectors:
+def load_static_vectors(path: str | None) -> building.Vectors:
     """Load vectors of words out of context from a file, or compute them with the encoder and cache them by word."""
     return _load_static_vectors(parse_path(path), settings.encoder(), choose_precision())
 
 
 @cache
-def _load_static_vectors(path: Path | None, *_encoder: str) -> targets.Vectors:
+def _load_static_vectors(path: Path | None, *_encoder: str) -> building.Vectors:
     from pipeline.models.recam import word_features
 
     return word_features.make_static_lookup(abstractness.load_source(path))

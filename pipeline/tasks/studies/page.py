@@ -4,10 +4,10 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import Missing
-from pipeline.metrics.impscore import artefacts, spaces
+from pipeline.metrics.impscore import artefacts, studies
 from pipeline.report.impscore import page
 from pipeline.slices import parse_day
-from pipeline.tasks.impscore import in_force, pairs, references, scoring, train
+from pipeline.tasks.impscore import pairs, references, scoring, train
 from pipeline.tasks.record.pages import write_page
 
 
@@ -15,7 +15,7 @@ def write(day: str, model: str | None = None) -> str:
     """Write the page of the newest studies up to a day, about `model` or the one in force; return its path."""
     from pipeline.score import implicitness
 
-    until, model_id = pl.col("day") <= parse_day(day), in_force.load_model(model, day).model_id
+    until, model_id = pl.col("day") <= parse_day(day), scoring.load_model(model, day).model_id
     model = model or model_id
     rows = pairs.load_all_pairs()
     contents = page.Contents(day=day, model_id=model_id, studies=warehouse.scan("studies", until).collect())
@@ -39,8 +39,8 @@ def write(day: str, model: str | None = None) -> str:
     texts, groups = sentences["text"].to_list(), sentences["group"].to_list()
     meanings = implicitness.compute_meanings(texts, scoring.load_heads(model).choose_head("en"))
     vectors = meanings.pragmatic.numpy(), meanings.semantic.numpy()
-    silhouettes = list(spaces.silhouettes(*vectors, groups))
-    contents["spaces"] = page.Spaces(points=[*map(spaces.lay_out, vectors)], groups=groups, silhouettes=silhouettes)
+    silhouettes = list(studies.silhouettes(*vectors, groups))
+    contents["spaces"] = page.Spaces(points=[*map(studies.lay_out, vectors)], groups=groups, silhouettes=silhouettes)
     if not contents["studies"].height and not rows.height:
         raise Missing("nothing to show yet; `undertone study data-sets` or the DAG studies")
     return write_page(f"studies-{parse_day(day)}.html", page.render(contents))

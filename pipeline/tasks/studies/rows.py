@@ -1,10 +1,10 @@
-"""Study the ablation and the sensitivity grid (section 5.3), and describe data sets by a model (section 7).
-
+"""Study the ablation and the sensitivity grid (section 5.3), describe data sets by a model (7), and ask people (6.2).
 Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publish` replaces a study's rows of a day.
 """
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -12,17 +12,19 @@ import polars as pl
 
 from pipeline import left_out, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused, check_name
-from pipeline.examples.impscore.clusters import cluster_near_duplicates
-from pipeline.examples.splits import SEED
-from pipeline.metrics.impscore import detection, diversity
-from pipeline.metrics.impscore.implicitness import QUANTILES, compute_quantiles, tabulate_figure_3
+from pipeline.examples.splits import SEED, cluster_near_duplicates
+from pipeline.label import simulated
+from pipeline.metrics.impscore import studies
+from pipeline.metrics.impscore.studies import QUANTILES, compute_quantiles, tabulate_figure_3
 from pipeline.papers.impscore import BENCHMARKS
 from pipeline.progress import OnProgress, track
 from pipeline.report.impscore.study_rows import find_paper_count
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
-from pipeline.tasks.impscore import in_force, pairs, rank, references
+from pipeline.tasks.impscore import pairs, rank, references, scoring, user_study
+from pipeline.tasks.labelling import projects
+from pipeline.tasks.labelling.projects import Assignment, Studio, Tool
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.replace import replace_rows
@@ -88,13 +90,12 @@ def stage_data_set(
     source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None, seed: int = SEED
 ) -> Staged:
     """Stage the description of a data set's distinct sentences by a model; of the paper's six the problematic ones.
-
     The rows are of the studies `data_sets` (figure 6), of all sentences and the implicit ones, and `diversity`
     (IMP-41), of 2,000 random distinct pairs or all pairs if there are fewer.
     """
     started = runs.start()
     rows = _load_problematic(source) if source in BENCHMARKS else _load_sentences(source)
-    model_id = in_force.load_model(model, day).model_id
+    model_id = scoring.load_model(model, day).model_id
     model = model or model_id
     scored = references.add_readings(rows, "text", model, references.load_reference(model), on_progress)
     study_rows = []
@@ -103,11 +104,11 @@ def stage_data_set(
             study_rows += _summarize_values("data_sets", day, subset, part["implicitness"], model_id)
             if part["percentile"].count():
                 study_rows += _summarize_values("data_sets", day, subset, part["percentile"], model_id)
-    count = min(diversity.PAIRS, possible := rows.height * (rows.height - 1) // 2)
-    if possible < diversity.PAIRS:
-        counts = f"{rows.height:,} sentences have {possible:,} pairs, fewer than the paper's {diversity.PAIRS:,}"
+    count = min(studies.PAIRS, possible := rows.height * (rows.height - 1) // 2)
+    if possible < studies.PAIRS:
+        counts = f"{rows.height:,} sentences have {possible:,} pairs, fewer than the paper's {studies.PAIRS:,}"
         left_out.record_note(f"{source}: {counts}; diversity is measured over all of them")
-    indices = diversity.sample_pairs(rows.height, count, seed)
+    indices = studies.sample_pairs(rows.height, count, seed)
     if len(indices):
         texts = rows["text"].to_numpy()
         sampled = pl.DataFrame({"first": texts[indices[:, 0]], "second": texts[indices[:, 1]]})
@@ -129,7 +130,7 @@ def load_spreads(day: str) -> pl.DataFrame:
 def check_params(params: Mapping[str, Any]) -> None:
     """Raise BadInput or Missing for a model or data sets of studies that there are not."""
     if params["model_id"] and {"data_sets", "detection", "validation"} & {*params["studies"]}:
-        in_force.load_model(params["model_id"])
+        scoring.load_model(params["model_id"])
     sources = list_detection_sources(params["ask"], params["detect"]) if "detection" in params["studies"] else []
     if sources and (unknown := {*sources} - {*list_sources()}):
         raise BadInput(f"no sentences of {', '.join(sorted(unknown))}; there are {', '.join(list_sources())}")
@@ -153,11 +154,11 @@ def stage_detection(
 ) -> Staged:
     """Ask a language model whether a data set's problematic sentences are problematic; stage its accuracy by bin."""
     started, rows = runs.start(), _load_problematic(source, limit)
-    model_id = in_force.load_model(model, day).model_id
+    model_id = scoring.load_model(model, day).model_id
     model = model or model_id
     with track("scoring", rows.height) as on_progress:  # no part of what is asked
         scored = references.add_readings(rows, "text", model, references.load_reference(model), on_progress)
-    detection.label_bins(scored["implicitness"])  # a fault is found before an answer is paid for
+    studies.label_bins(scored["implicitness"])  # a fault is found before an answer is paid for
     verdicts = pl.Series(asking.ask_verdicts(source, rows["text"].to_list(), options), dtype=pl.String)
     is_detected = verdicts.replace_strict({"yes": True, "no": False}, default=None, return_dtype=pl.Boolean)
     answered = scored.with_columns(is_detected=is_detected).filter(verdicts.is_not_null())
@@ -167,10 +168,10 @@ def stage_detection(
         left_out.record_rows("study detection", {"no_answer": verdicts.null_count()}, source)
     columns: dict[str, Any] = {"model_id": model_id, "setting": {"by": options.model, "source": source}}
     study_rows = []
-    bins = answered.with_columns(bin=detection.label_bins(answered["implicitness"])).group_by("bin")
+    bins = answered.with_columns(bin=studies.label_bins(answered["implicitness"])).group_by("bin")
     percentiles = dict(bins.agg(pl.col("percentile").mean()).iter_rows())
     clustered = answered.with_columns(cluster=pl.Series(cluster_near_duplicates(answered["text"])))
-    for part in detection.measure_bins(clustered).to_dicts():
+    for part in studies.measure_bins(clustered).to_dicts():
         columns |= {name: part[name] for name in ("subset", "effective_count")}
         for metric, name, ends in (("accuracy", "accuracy", ("low", "high")), ("other_answers", "other_count", ())):
             numbers = {"value": part[name], "count": part["row_count"], **{end: part[end] for end in ends}}
@@ -258,3 +259,31 @@ def build_rows(
 def build_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     """Build a frame of `studies`, in the schema of the table."""
     return pl.DataFrame(rows, schema=empty("studies").schema, orient="row")
+
+
+def assign_tasks(kind: str, day: str, tool: Tool, studio: Studio | None = None, run_id: str = "cli") -> Assignment:
+    """Give the shipped items of a kind to people through a tool, each once."""
+    items = user_study.read_items(kind)
+    user_study.select(kind, items, day, run_id=run_id)
+    tasks, _, project = user_study.read_tasks(kind, items)
+    return projects.assign(project, tasks, tool, studio, partial(user_study.export, kind, items))
+
+
+def collect_answers(kind: str, day: str, tool: Tool, studio: Studio | None, run_id: str) -> int:
+    """Collect what a tool has, and publish means of people and the model, without names; return the label count."""
+    items, model_id = user_study.read_items(kind), scoring.load_model(None, day).model_id
+    count = user_study.collect(kind, items, (), tool, studio, run_id)
+    try:
+        numbers = user_study.measure(kind, items, model_id, run_id)
+    except Missing:  # no whole answer yet
+        return count
+    is_model, is_simulated = pl.col("by") == "model", pl.col("by").str.starts_with(f"{simulated.TOOL}_")
+    by = pl.when(is_model).then("by").when(is_simulated).then(pl.lit(simulated.TOOL)).otherwise(pl.lit("people"))
+    metrics = [name for name in ("kendall_tau", "spearman_rho", "accuracy") if name in numbers.columns]
+    values = numbers.with_columns(by=by).unpivot(metrics, index=["set", "by", "n"], variable_name="metric")
+    rows = []
+    for (in_set, group, metric), part in values.group_by("set", "by", "metric", maintain_order=True):
+        columns = {"setting": {"by": group, "set": in_set, "raters": part.height}, "model_id": model_id}
+        rows.append(build_row("people", day, str(metric), kind, part["value"].mean(), int(part["n"].sum()), **columns))
+    replace_study("people", build_frame(rows), day, run_id, pl.col("subset") == kind)
+    return count

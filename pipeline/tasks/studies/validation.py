@@ -12,13 +12,12 @@ from pipeline.collect.clean import hash_text
 from pipeline.errors import BadInput
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.impscore import pairs as paired
-from pipeline.examples.impscore.clusters import cluster_near_duplicates
-from pipeline.examples.sources.files import read_table
-from pipeline.examples.sources.layout import parse_numbers
-from pipeline.metrics.impscore import validation
-from pipeline.metrics.impscore.validation import AUC, SHARE, TAU, TRANSFER
+from pipeline.examples.sources.files import parse_numbers, read_table
+from pipeline.examples.splits import cluster_near_duplicates
+from pipeline.metrics.impscore import artefacts
+from pipeline.metrics.impscore.artefacts import AUC, SHARE, TAU, TRANSFER
 from pipeline.progress import OnProgress
-from pipeline.tasks.impscore import in_force, pairs, rank, scoring
+from pipeline.tasks.impscore import pairs, rank, scoring
 from pipeline.tasks.impscore.train import read_shipped_groups
 from pipeline.tasks.record import promotion, runs
 from pipeline.tasks.studies import rows as studies
@@ -43,7 +42,7 @@ class Benchmark(NamedTuple):
     name: str
     lang: str
     metric: str
-    rows: pl.DataFrame  # group, item, level, text: of `metrics.impscore.validation`
+    rows: pl.DataFrame  # group, item, level, text: of `metrics.impscore.artefacts`
     training_rows: pl.DataFrame | None = None
     training: str = "crosswise"  # what these rows are
 
@@ -56,10 +55,10 @@ def measure(
     judged = warehouse.scan("scores", pl.col("metric") == "implicitness_judged").rename({"model_id": "by"})
     judged_values = _average(judged.select("by", "text_hash", "value", "signature").collect())
     refs, tables = list_models(models, day), [judged_values, *map(read_values, values or ())]
-    _refuse_repeats([*refs, *validation.OTHERS, *(name for t in tables for name in t["by"].unique())], "scorers")
+    _refuse_repeats([*refs, *artefacts.OTHERS, *(name for t in tables for name in t["by"].unique())], "scorers")
     rows = [row for benchmark in benchmarks for row in _measure(benchmark, refs, tables, on_progress)]
     numbers = pl.DataFrame(rows, schema=SCHEMA).with_columns(pl.col(pl.Float64).round(studies.DECIMALS))
-    if numbers["by"].is_in([*refs, *validation.OTHERS]).all():
+    if numbers["by"].is_in([*refs, *artefacts.OTHERS]).all():
         missing["judged values"] = "`undertone validate --texts`, `undertone judge`, then --values FILE"
     return numbers, missing
 
@@ -147,12 +146,12 @@ def _find_language(rows: pl.DataFrame) -> str:
 
 def list_models(models: Sequence[str], day: str | None = None) -> dict[str, str]:
     """List the models at hand by name: the one in force, the shipped one, and those that are named, each once."""
-    named_refs = {"model in force": in_force.find_model_id(day), OWN: registry.read(in_force.SHIPPED).model_id}
+    named_refs = {"model in force": scoring.find_model_id(day), OWN: registry.read(scoring.SHIPPED).model_id}
     named_refs |= {f"model {Path(ref).name:.24}": ref for ref in models}
     _refuse_repeats([Path(ref).name for ref in {*models}], "models")
     refs: dict[str, str] = {}
     for name, ref in named_refs.items():
-        choice = in_force.choose_model(ref)
+        choice = scoring.choose_model(ref)
         refs.setdefault(choice.model_id, OWN if choice.is_shipped else name)
     return {name: named_refs[name] for name in refs.values()}
 
@@ -191,9 +190,9 @@ def _measure(
     for part in (part for table in tables for part in table.partition_by("by")):
         values = rows.join(part, on="text_hash", how="left", maintain_order="left")["value"]
         scores[part["by"][0]] = values, part["signature"].sort()[0]
-    surface = validation.predict_surface(rows, benchmark.training_rows)
+    surface = artefacts.predict_surface(rows, benchmark.training_rows)
     if benchmark.training != SHIPPED and benchmark.lang in sample.GROUPS:
-        surface[TRANSFER] = validation.predict_surface(rows, _load_groups(benchmark.lang, is_test=False))["words"]
+        surface[TRANSFER] = artefacts.predict_surface(rows, _load_groups(benchmark.lang, is_test=False))["words"]
     for name, values in surface.items():
         fit = SHIPPED if name == TRANSFER else benchmark.training
         scores[name] = values, f"{name}|fitted:{fit}|undertone:{__version__}"
@@ -201,7 +200,7 @@ def _measure(
     data = hashlib.blake2b("\n".join(lines).encode(), digest_size=6).hexdigest()
     columns = {"set": benchmark.name, "lang": benchmark.lang, "version": __version__, "data": data}
     for name, (values, signature) in scores.items():
-        if numbers := validation.measure(benchmark.rows, values, benchmark.metric):
+        if numbers := artefacts.measure(benchmark.rows, values, benchmark.metric):
             yield {**columns, "by": name, "signature": signature, **numbers}
 
 

@@ -14,7 +14,7 @@ from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.splits import SEED
 from pipeline.examples.subtext import contexts
 from pipeline.metrics import classification
-from pipeline.metrics.labelling import predictability
+from pipeline.metrics.labelling import label_analysis
 from pipeline.metrics.resample import Floats
 from pipeline.models import word_vectors
 from pipeline.models.word_vectors import WordVectors
@@ -70,7 +70,6 @@ def load_vectors(
     rows: pl.DataFrame, path: Path | None = None, tokenizer: str = "jieba", extra_texts: Sequence[str] = ()
 ) -> WordVectors:
     """Load word vectors from a file in GloVe's format; else train them on the train split and on extra texts.
-
     Training uses no text of the other splits, and none that quotes one: the words around it may reveal its label.
     """
     from pipeline.training import word_vectors as fitting
@@ -88,12 +87,9 @@ def load_vectors(
 
 
 def fit(
-    rows: pl.DataFrame,
-    profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None,
-    path: Path | None = None,
+    rows: pl.DataFrame, profile: str = PROFILE, changes: Mapping[str, Any] | None = None, path: Path | None = None,
     extra_texts: Sequence[str] = (),
-) -> TrainedModel:
+) -> TrainedModel:  # fmt: skip
     """Fit a recogniser on labelled comments (text, context, label, split), with word vectors of `load_vectors`."""
     from pipeline.training.subtext import recogniser
 
@@ -119,16 +115,10 @@ def fit(
     if not encoder:  # word vectors read all, without labels
         texts.append(pl.Series("text", extra_texts, dtype=pl.String))
     return TrainedModel(
-        kind=KIND,
-        tensors=result.tensors,
-        config=config,
-        evaluations=evaluations,
-        texts=pl.concat(texts),
-        labelled=labelled,
-        summary={"profile": profile, **asdict(recipe)},
-        encoder="word vectors",
+        kind=KIND, tensors=result.tensors, config=config, evaluations=evaluations, texts=pl.concat(texts),
+        labelled=labelled, summary={"profile": profile, **asdict(recipe)}, encoder="word vectors",
         encoder_revision="of the model",
-    )
+    )  # fmt: skip
 
 
 def hash_rows(rows: pl.DataFrame) -> str:
@@ -144,7 +134,6 @@ def train_file(rows: pl.DataFrame, out: Path, *, force: bool = False, **options:
 
 def train(day: str, release: str | None = None, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
     """Train on published comments into the registry, with options of `fit`; return the model's id.
-
     A model of labels by simulated raters is promoted by request only.
     """
 
@@ -187,7 +176,7 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
         return classification.compute_metric(sums.astype(np.int64).reshape(*sums.shape[:-1], size, size), "f1")
 
     examples = train_rows["text"].to_list(), train_rows["label"].to_list()
-    predictions = predictability.predict_baselines(*examples, texts, SEED)
+    predictions = label_analysis.predict_baselines(*examples, texts, SEED)
     baselines = {name: count(labels) for name, labels in predictions.items()}
     return [HeldOut(metric="macro_f1", answer=answer, baselines=baselines, measure=measure, texts=part["text"])]
 
@@ -237,7 +226,7 @@ def measure(rows: pl.DataFrame, model: "SubtextModel") -> pl.DataFrame:
         values["macro_f1_without_context"] = classification.macro_f1(truth, without_context)
         if split == "test" and train_rows["label"].n_unique() > 1:
             examples = train_rows["text"].to_list(), train_rows["label"].to_list()
-            for name, labels in predictability.predict_baselines(*examples, texts, SEED).items():
+            for name, labels in label_analysis.predict_baselines(*examples, texts, SEED).items():
                 predictions = np.array([class_index[label] for label in labels])
                 values[f"{name}_baseline"] = classification.macro_f1(truth, predictions)
         row = {"split": split, "pair_count": part.height}

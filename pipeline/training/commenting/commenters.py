@@ -1,5 +1,4 @@
 """Training of the generating commenters on pairs of an article and a comment (commenting, appendix C.1; AAC-21 to 23).
-
 Every pair is learnt from, but an article is kept once, and words are numbers of four bytes end to end.
 """
 
@@ -24,12 +23,11 @@ from pipeline.models.commenting import commenters as models
 from pipeline.models.commenting.commenters import BEGIN, PAD, SPECIAL, UNKNOWN, Commenter, Network, Shape
 from pipeline.models.commenting.relevance import Texts, build_vocabulary
 from pipeline.models.encoder import IndexArray
-from pipeline.training import loop, recipes
+from pipeline.training import loop
 from pipeline.training.commenting.relevance import check_frames
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 
 log = logging.getLogger(__name__)
-
 Descend = Callable[[Tensor], object]
 
 
@@ -54,14 +52,13 @@ class Recipe(Shape):
 PROFILES = {"seq2seq": Recipe(has_attention=False), "att": Recipe(), "att_tc": Recipe(source="title_and_content")}
 """The three commenters of section 5."""
 
-make_recipe = partial(recipes.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
+make_recipe = partial(loop.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
 
 
 def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *, device: str = "cpu"
 ) -> TrainingResult:
     """Train a commenter and keep the epoch with the least loss on the split `validation`.
-
     Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits.
     Arguments and errors are as of `relevance.fit`.
     """
@@ -173,7 +170,6 @@ def _predict_words(model: Commenter, pairs: Pairs, rows: IndexArray, precision: 
 @torch.inference_mode()
 def sum_log_probabilities(model: Commenter, articles: pl.DataFrame, comments: pl.DataFrame, batch: int = 64) -> Floats:
     """Sum the log probabilities of the words of each comment, and count the words: [n, 2].
-
     An unknown word is one of all distinct unknown words of the comments, equally likely, so that commenters with
     different vocabularies can be compared.
     """

@@ -24,11 +24,10 @@ from pipeline.models.commenting import quality as models
 from pipeline.models.commenting.quality import Design, Features, Floats, Scale, scale_features
 from pipeline.models.encoder import Encoder, IndexArray, describe_encoder, encode
 from pipeline.models.vectors import load_or_encode
-from pipeline.training import recipes
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult
 
 log = logging.getLogger(__name__)
-
 PENALTIES = tuple(10 ** (-step / 2) for step in range(1, 11))  # λ, from strong to weak
 _ENOUGH = 20  # comments that a part has at least for the scale of scores to be read off it
 _RANK = {"regression": 0.0, "ranking": 1.0, "both": 0.5}  # ρ
@@ -62,18 +61,16 @@ pairs of one length 0.616, 0.609, 0.616), and regression needs no articles; and 
 splits), which the few comments of very many likes keep a regression from learning.
 """
 
-make_recipe = partial(recipes.replace_numbers, PROFILES, from_zero={"characters", "words"}, above_zero={"penalty"})
+make_recipe = partial(loop.replace_numbers, PROFILES, from_zero={"characters", "words"}, above_zero={"penalty"})
 
 
 def fit(
     rows: pl.DataFrame, recipe: Recipe, encoder: Encoder | None = None, state: Path | None = None
 ) -> TrainingResult:
     """Train on the split `train`; the split `validation`, if there is one, chooses how much is learnt.
-
     Rows have text, article_id (null: of no article that others are of), target (grades or likes; null in other parts),
     split; title and content where the article is known. Without an encoder there are no embeddings; `state` is a folder
     that stores them for another training. The same rows, recipe and encoder give the same scorer on one machine.
-
     The history has penalty, train_loss and validation_loss (null without a validation part). BadInput if a column is
     missing, a row has no text or no number as its target, likes are below 0, or there is nothing to learn from.
     """
@@ -121,9 +118,7 @@ def _split_rows(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
     return {name: part for name, part in parts.items() if part.height}
 
 
-class _Data:
-    """A part as the optimiser sees it."""
-
+class _Data:  # a part as the optimiser sees it
     def __init__(self, features: Features, rows: pl.DataFrame, scale: Scale, design: Design, recipe: Recipe) -> None:
         self.grams, self.numbers = scale_features(features, scale, design)
         self.target = rows["target"].to_numpy()
@@ -206,29 +201,20 @@ def _train(
     kinds, families = design.grams(), design.families()
     grams = np.split(weights[: len(kinds) * design.buckets], len(kinds)) if kinds else []
     tensors = {
-        "weights.numbers": weights[len(kinds) * design.buckets : -1],
-        "mean": scale.mean,
-        "spread": scale.spread,
+        "weights.numbers": weights[len(kinds) * design.buckets : -1], "mean": scale.mean, "spread": scale.spread,
         **{f"rarity.{kind}": rarity for kind, rarity in zip(kinds, scale.rarity, strict=True)},
         **{f"weights.{kind}": values for kind, values in zip(kinds, grams, strict=True)},
-    }
+    }  # fmt: skip
     features = {f"ngrams of {kind}": design.buckets for kind in kinds} | {
         family: len(names) if family == "embedding" else names for family, names in families.items()
     }
     config = {
-        **asdict(recipe),
-        **design._asdict(),
-        "kind": models.KINDS[recipe.target],
-        "unit": "grade" if recipe.target == "grade" else "log(1 + likes)",
-        "low": float(train.target.min()),
-        "high": float(train.target.max()),
-        "bias": float(weights[-1]),
-        "penalty": penalty,
-        "features": features,
-        "row_counts": {name: len(part.target) for name, part in data.items()},
-        **describe_encoder(encoder),
+        **asdict(recipe), **design._asdict(), "kind": models.KINDS[recipe.target],
+        "unit": "grade" if recipe.target == "grade" else "log(1 + likes)", "low": float(train.target.min()),
+        "high": float(train.target.max()), "bias": float(weights[-1]), "penalty": penalty, "features": features,
+        "row_counts": {name: len(part.target) for name, part in data.items()}, **describe_encoder(encoder),
         "encoder_pooling": encoder.pooling if encoder else None,
-    }
+    }  # fmt: skip
     arrays = {name: torch.from_numpy(np.asarray(value, np.float32)) for name, value in tensors.items()}
     return TrainingResult(arrays, config, history)
 

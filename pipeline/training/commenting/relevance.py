@@ -21,10 +21,10 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from pipeline.errors import BadInput
-from pipeline.metrics.recam import retrieval
+from pipeline.metrics.recam import reading
 from pipeline.models.commenting.relevance import Relevance, Shape, Texts, build_vocabulary, number_words
 from pipeline.models.encoder import IndexArray
-from pipeline.training import loop, recipes
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult
 
 _PARTS = 4  # lengths that a batch's comments are parted by
@@ -50,10 +50,8 @@ class Recipe(Shape):
     seed: int = 42
 
 
-PROFILES = {"ir_t": Recipe(), "ir_tc": Recipe(reads="both")}
-"""The two retrieval models of the paper (AAC-21)."""
-
-make_recipe = partial(recipes.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
+PROFILES = {"ir_t": Recipe(), "ir_tc": Recipe(reads="both")}  # the two retrieval models of the paper (AAC-21)
+make_recipe = partial(loop.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
 
 
 def compute_chance(recipe: Recipe) -> float:
@@ -70,7 +68,6 @@ def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *, device: str = "cpu"
 ) -> TrainingResult:
     """Train the relevance model and keep the epoch of the highest mean reciprocal rank on the split `validation`.
-
     Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits. Articles
     have article_id, each once; title and content, lists of words; and split (others than train and validation are
     ignored). Comments have the article_id of an article, and words, a list. For `state` see `loop.run`; a training that
@@ -141,9 +138,7 @@ def rank_comments(
     return _Training(model, recipe, pairs, torch.Generator()).rank()
 
 
-class _Pairs(NamedTuple):
-    """All pairs of an article and a comment, as places of distinct articles and distinct comments."""
-
+class _Pairs(NamedTuple):  # all pairs of an article and a comment, as places of distinct articles and distinct comments
     words: list[str]
     article_ids: pl.Series
     articles: Texts
@@ -176,9 +171,7 @@ def _make_pairs(
     return _Pairs(words, articles["article_id"], article_texts, comment_texts, article, comment, is_held)
 
 
-class _Foreign:
-    """Comments drawn for articles that do not have them."""
-
+class _Foreign:  # comments drawn for articles that do not have them
     def __init__(self, pairs: _Pairs, rows: IndexArray, power: float) -> None:
         self.count = len(pairs.comments.starts) - 1
         counts = np.bincount(pairs.comment[rows], minlength=self.count)
@@ -204,9 +197,7 @@ class _Foreign:
         return comments
 
 
-class _Training:
-    """A model in training, and the comments that evaluate it."""
-
+class _Training:  # a model in training, and the comments that evaluate it
     def __init__(self, model: Relevance, recipe: Recipe, pairs: _Pairs, generator: torch.Generator) -> None:
         self.model, self.recipe, self.pairs, self.generator = model, recipe, pairs, generator
         optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
@@ -228,7 +219,7 @@ class _Training:
             wrong = self.negatives.draw(self.pairs.article[pairs], self.recipe.negatives, self.generator)
             loss = compute_loss(self._score_pairs(pairs, wrong)).mean()
             total += loop.descend(loss, self.learner, number) * len(rows)
-        return total / len(self.train), retrieval.mrr(self.rank()), len(self.held)
+        return total / len(self.train), reading.mrr(self.rank()), len(self.held)
 
     def _score_pairs(self, pairs: IndexArray, foreign: IndexArray) -> Tensor:
         """Score the comment of each pair [n], and others [n, k], for the article of the pair: [n, 1 + k]."""

@@ -1,6 +1,6 @@
 """The commenters that retrieve, IR-T and IR-TC (commenting, section 5, appendix C.1; AAC-21, AAC-24, AAC-25).
 
-    1. the k training articles most like the article, by the cosine of TF-IDF      `models.commenting.similar_articles`
+    1. the k training articles most like the article, by the cosine of TF-IDF      `models.commenting.relevance`
     2. of the union of their comments the one most relevant to the article         `models.commenting.relevance`
 
 A text that stands below several articles is one candidate, in the name of the nearest of them. Stage 1 reads all words,
@@ -18,25 +18,19 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from pipeline.models.commenting import similar_articles
-from pipeline.models.commenting.relevance import Relevance, Texts, number_words
+from pipeline.models.commenting import relevance as models
+from pipeline.models.commenting.relevance import Index, Nearest, Relevance, Texts
 from pipeline.models.encoder import IndexArray, check_kind
 from pipeline.training.commenting import relevance
 from pipeline.training.commenting.relevance import Recipe
-from pipeline.training.loop import TrainingResult
-from pipeline.training.recipes import read_recipe
+from pipeline.training.loop import TrainingResult, read_recipe
 
 log = logging.getLogger(__name__)
-
 _ROWS = 512  # candidates encoded at a time
-RESULT_SCHEMA = {
-    **dict.fromkeys(("row", "rank"), pl.Int64),
-    **dict.fromkeys(("comment_id", "text"), pl.String),
-    "relevance": pl.Float64,
-    "article_id": pl.String,
-    "cosine": pl.Float64,
-}
-"""Columns of `comment`."""
+RESULT_SCHEMA = {  # columns of `comment`
+    **dict.fromkeys(("row", "rank"), pl.Int64), **dict.fromkeys(("comment_id", "text"), pl.String),
+    "relevance": pl.Float64, "article_id": pl.String, "cosine": pl.Float64,
+}  # fmt: skip
 
 
 class Commenter(NamedTuple):
@@ -45,7 +39,7 @@ class Commenter(NamedTuple):
     recipe: Recipe
     words: list[str]  # of the relevance model
     model: Relevance
-    articles: similar_articles.Index
+    articles: Index
     bank: dict[str, Tensor]  # see `_make_bank`
 
 
@@ -53,7 +47,6 @@ def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *, device: str = "cpu"
 ) -> TrainingResult:
     """Fit a commenter: index the training articles, train the relevance model, store the training comments.
-
     Comments have also comment_id and text (as it was written). Other arguments and errors are as of `relevance.fit`;
     the profile ir_t reads titles, ir_tc titles and contents, in both stages.
     """
@@ -61,7 +54,7 @@ def fit(
     result = relevance.fit(articles, comments, recipe, state, device=device)
     train = articles.filter(pl.col("split") == "train")
     train = train.join(comments, on="article_id", how="semi", maintain_order="left")
-    index = similar_articles.build_index(relevance.list_words(train, recipe))
+    index = models.build_index(relevance.list_words(train, recipe))
     bank = _make_bank(train, comments, recipe, result.config["words"])
     parts = {"relevance": result.tensors, "index": index.tensors, "bank": bank}
     tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
@@ -78,7 +71,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
         for part in ("relevance.", "index.", "bank.")
     )
     model.load_state_dict(weights)
-    index = similar_articles.load_index(config["index_words"], index_tensors)
+    index = models.load_index(config["index_words"], index_tensors)
     return Commenter(recipe, config["words"], model.to(device).eval(), index, bank)
 
 
@@ -89,7 +82,7 @@ def _make_bank(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, w
     rows = rows.sort("article", maintain_order=True)
     distinct = rows.unique("text", keep="first", maintain_order=True).select("text", "words").with_row_index("number")
     rows = rows.join(distinct.select("text", "number"), on="text", how="left", maintain_order="left")
-    texts = number_words(distinct["words"], words, recipe.comment)
+    texts = models.number_words(distinct["words"], words, recipe.comment)
     starts = np.searchsorted(rows["article"].to_numpy(), np.arange(articles.height + 1))
     arrays = {"rows": texts.rows, "rows_at": texts.starts, "text_of": rows["number"].to_numpy().astype(np.int32)}
     strings = {"text": distinct["text"], "comment": rows["comment_id"], "article": numbered["article_id"]}
@@ -107,14 +100,9 @@ def _read_strings(bank: dict[str, Tensor], name: str, places: Iterable[int]) -> 
 
 
 def comment(
-    commenter: Commenter,
-    titles: Sequence[Sequence[str]],
-    contents: Sequence[Sequence[str]],
-    k: int = 10,
-    best: int = 1,
-    *,
-    batch: int = 64,
-) -> pl.DataFrame:
+    commenter: Commenter, titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str]], k: int = 10,
+    best: int = 1, *, batch: int = 64,
+) -> pl.DataFrame:  # fmt: skip
     """Find the comments of similar articles that are most relevant to each article, `best` at most, no text twice.
 
     Titles and contents are words, tokenized as in the training; only IR-TC reads contents. The candidates are the
@@ -129,7 +117,7 @@ def comment(
     schema = dict.fromkeys(("title", "content"), pl.List(pl.String))
     articles = pl.DataFrame({"title": titles, "content": contents}, schema=schema)
     texts, all_words = relevance.list_first_words(articles, recipe), relevance.list_words(articles, recipe)
-    neighbours = similar_articles.find_nearest(commenter.articles, all_words, k, batch=batch)
+    neighbours = models.find_nearest(commenter.articles, all_words, k, batch=batch)
     if missing := int((neighbours.places[:, 0] < 0).sum()):
         log.warning("%d of %d articles share no word with a training article and get no comment", missing, len(titles))
     frames = [pl.DataFrame(schema=RESULT_SCHEMA)]
@@ -157,7 +145,7 @@ def _score_candidates(commenter: Commenter, texts: pl.Series, candidates: pl.Dat
     """Compute conv(x, c) of each candidate; distinct texts are encoded a block at a time."""
     model, recipe, bank = commenter.model, commenter.recipe, commenter.bank
     device = model.bias.device
-    article_texts = number_words(texts, commenter.words, recipe.title + recipe.content)
+    article_texts = models.number_words(texts, commenter.words, recipe.title + recipe.content)
     queries = model.encode_articles(article_texts.pad(np.arange(len(texts)), device))
     bank_texts = Texts(bank["rows"].numpy(), bank["rows_at"].numpy())
     rows, numbers = candidates["row"].to_numpy(), candidates["text"].to_numpy()
@@ -189,13 +177,11 @@ def _rank_candidates(candidates: pl.DataFrame, scores: npt.NDArray[np.float32], 
     )
 
 
-def _make_rows(bank: dict[str, Tensor], best_rows: pl.DataFrame, neighbours: similar_articles.Nearest) -> pl.DataFrame:
+def _make_rows(bank: dict[str, Tensor], best_rows: pl.DataFrame, neighbours: Nearest) -> pl.DataFrame:
     index = (best_rows["row"].to_numpy(), best_rows["neighbour"].to_numpy())
-    strings = {
-        "comment_id": pl.Series(_read_strings(bank, "comment", best_rows["comment"]), dtype=pl.String),
-        "text": pl.Series(_read_strings(bank, "text", best_rows["text"]), dtype=pl.String),
-        "article_id": pl.Series(_read_strings(bank, "article", neighbours.places[index].tolist()), dtype=pl.String),
-    }
+    places = {"comment": best_rows["comment"], "text": best_rows["text"], "article": neighbours.places[index].tolist()}
+    texts = {name: pl.Series(_read_strings(bank, name, part), dtype=pl.String) for name, part in places.items()}
+    strings = {"comment_id": texts["comment"], "text": texts["text"], "article_id": texts["article"]}
     cosine = neighbours.cosines[index].astype(np.float64)
     rows = best_rows.select("row", "rank", "relevance").with_columns(cosine=pl.Series(cosine), **strings)
     return rows.select(pl.col(name).cast(kind) for name, kind in RESULT_SCHEMA.items())

@@ -1,27 +1,119 @@
 """Fitting ImpScore (section 5.1), on cached embeddings or through the encoder.
-
-The released code encodes every sentence at every step; as its encoder is frozen (errata E1), once gives the same.
+The released code encodes every sentence at every step; as its encoder is frozen, once gives the same. Equation 9 lists
+the encoder's weights among the trained ones (errata E1): then all are (`full`), or low-rank changes of its matrices
+(`adapter`: W + B A, rank 8), which are small enough to ship.
 """
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from pipeline.errors import BadInput
 from pipeline.metrics.resample import Floats
 from pipeline.models import impscore
-from pipeline.models.encoder import Normalize, Vectors, limit_rows
+from pipeline.models.adapter import adapt
+from pipeline.models.encoder import Encoder, Normalize, Vectors, embed_batch, encode, limit_rows, make_features
 from pipeline.models.impscore import Design, ImpScore, Meaning, Metric, Readout, Space, pragmatic_distance
-from pipeline.training import loop, recipes
-from pipeline.training.impscore.corpus import Corpus
-from pipeline.training.impscore.embedding import Embedding
+from pipeline.training import loop
+
+
+class Frozen:
+    """Embeddings of texts in an array [n, d], which may be mapped from a file; nothing of the encoder is trained."""
+
+    device = "cpu"
+    trained: ClassVar[dict[str, nn.Parameter]] = {}  # weights of the encoder by name
+
+    def __init__(self, vectors: Vectors, last: int | None = None) -> None:
+        """Take the embeddings; `last` features of them, by default all, are those of the encoder's last layer."""
+        self.vectors, self.dim, self.last = vectors, vectors.shape[1], last or vectors.shape[1]
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Return embeddings [len(rows), dim], with gradient if the encoder is trained."""
+        return torch.from_numpy(self.vectors[rows.numpy()])
+
+    def training(self, mode: bool) -> None:
+        """Switch dropout on or off."""
+
+
+class Tuned:
+    """Embeddings through a copy of an encoder, which is trained; its methods are those of `Frozen`."""
+
+    def __init__(self, encoder: Encoder, texts: Sequence[str], mode: str, generator: torch.Generator) -> None:
+        """Copy the encoder and make its weights trainable; in the mode `full` all, in `adapter` those of adapters."""
+        if encoder.module is None:
+            raise BadInput(f"the encoder {encoder.name!r} has nothing to train; use tune=none")
+        self.encoder = replace(encoder.with_module(copy.deepcopy(encoder.module)), threads=1)
+        self.dim, self.last, self.device = encoder.dim, encoder.last, encoder.device
+        self.texts = list(texts)
+        inner: Any = self.encoder.module[0].model
+        inner.requires_grad_(mode == "full")
+        self.trained = dict(inner.named_parameters()) if mode == "full" else adapt(inner, generator)
+        if encoder.device == "cuda":  # memory for the activations of one layer instead of all, at a third more time
+            inner.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        texts = [self.texts[i] for i in rows.tolist()]
+        if not torch.is_grad_enabled():
+            return torch.from_numpy(encode(self.encoder, texts)).to(self.device)
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda"):
+            return embed_batch(self.encoder, make_features(self.encoder, texts)).float()
+
+    def training(self, mode: bool) -> None:
+        self.encoder.module.train(mode)
+
+
+Embedding = Frozen | Tuned
+
+
+SIDES = ("implicit", "explicit", "negative")
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Distinct texts, and pairs and groups that refer to them by row."""
+
+    texts: list[str]
+    pairs: pl.DataFrame  # rows of `pairs`
+    triples: Tensor  # [pairs, 3]: rows of implicit, explicit, negative
+    groups: pl.DataFrame  # group, level, text, split
+    graded: Tensor  # [sentences of groups]: their rows
+
+    def select_triples(self, split: str) -> Tensor:
+        """Select the triples of a split: [n, 3]."""
+        return self.triples[torch.from_numpy((self.pairs["split"] == split).to_numpy())]
+
+    def select_groups(self, split: str) -> list[Tensor]:
+        """Select the rows of each group of a split, from its most explicit sentence to its most implicit."""
+        numbered = self.groups.with_columns(row=pl.Series(self.graded.numpy())).filter(split=split)
+        rows_of_groups = numbered.sort("group", "level").group_by("group", maintain_order=True).agg("row")["row"]
+        return [torch.from_numpy(rows.to_numpy().copy()) for rows in rows_of_groups]
+
+    def replace_train(self, train: pl.DataFrame) -> "Corpus":
+        """Return the corpus with another training part, whose sentences are among the texts."""
+        pairs = pl.concat([train, self.pairs.filter(pl.col("split") != "train")])
+        row_of = {text: row for row, text in enumerate(self.texts)}
+        rows = [[row_of[text] for text in texts] for texts in pairs.select(SIDES).iter_rows()]
+        return replace(self, pairs=pairs, triples=torch.tensor(rows, dtype=torch.int64).reshape(-1, len(SIDES)))
+
+
+def make_corpus(pairs: pl.DataFrame, groups: pl.DataFrame | None = None) -> Corpus:
+    """Number the distinct texts of rows of `pairs` and, if there are any, of groups: group, level, text, split."""
+    if groups is None:
+        groups = pl.DataFrame(schema={"group": pl.String, "level": pl.Int64, "text": pl.String, "split": pl.String})
+    texts = pl.concat([pairs[side].rename("text") for side in SIDES] + [groups["text"]])
+    distinct, rows = np.unique(texts.to_numpy().astype(object), return_inverse=True)
+    triples, graded = rows[: 3 * pairs.height].reshape(3, -1).T, rows[3 * pairs.height :]
+    texts_by_row = [str(text) for text in distinct]
+    return Corpus(texts_by_row, pairs, torch.from_numpy(triples.copy()), groups, torch.from_numpy(graded.copy()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,28 +151,17 @@ class Recipe:
         return Design(self.implicitness, self.pragmatics, self.space)
 
 
-PROFILES = {
+PROFILES = {  # the numbers of the paper, of the released code (errata E3), and ours, which also trains on graded groups
     "paper": Recipe(),
     "official": Recipe(weight_decay=1e-3),
-    "undertone": Recipe(
-        pooling="layers",
-        hidden=128,
-        dropout=0.5,
-        learning_rate=1e-3,
-        epochs=60,
-        alpha=0.3,
-        group_sharpness=8.0,
-        batch=128,
-        group_batch=40,
-        is_balanced=True,
-    ),
-}
-"""The numbers of the paper, of the released code (errata E3), and ours, which also trains on graded groups."""
+    "undertone": Recipe(pooling="layers", hidden=128, dropout=0.5, learning_rate=1e-3, epochs=60, alpha=0.3,
+                        group_sharpness=8.0, batch=128, group_batch=40, is_balanced=True),
+}  # fmt: skip
 
 READOUT_PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Penalties of the squared weights of a readout; without validation texts the penalty is 10."""
 
-make_recipe = partial(recipes.replace_numbers, PROFILES, from_zero={"hidden"})
+make_recipe = partial(loop.replace_numbers, PROFILES, from_zero={"hidden"})
 
 
 @dataclass(slots=True)
@@ -95,7 +176,6 @@ class TrainingResult:
 
 def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None = None) -> TrainingResult:
     """Train on the `train` split and keep the epoch with the best accuracy on `validation`.
-
     That accuracy is the paper's implicitness accuracy; in a training on graded groups, the pairs of their sentences
     count as well. Without a validation part, the training part decides. For `state` see `loop.run`.
     """

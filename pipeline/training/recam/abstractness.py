@@ -14,18 +14,15 @@ from torch import Tensor
 from pipeline.errors import BadInput
 from pipeline.metrics.resample import Floats
 from pipeline.models.encoder import Encoder, Vectors, check_kind, describe_encoder
-from pipeline.models.recam.abstractness import Abstractness, Shape, score_vectors
-from pipeline.models.recam.word_features import Source, make_features
+from pipeline.models.recam.word_features import Abstractness, Shape, Source, make_features, score_vectors
 from pipeline.models.word_vectors import WordVectors
 from pipeline.progress import iterate, track
 from pipeline.text.concreteness import Ratings
-from pipeline.training import recipes
+from pipeline.training import loop
 from pipeline.training.loop import check_loss
 
 log = logging.getLogger(__name__)
-
 TRAIN, TEST = 2148, 1877  # words of the paper's split (Table 2); together 4,025 of 4,295 (errata E13)
-
 _ROWS = 32_768  # words whose features are held at a time
 
 
@@ -42,7 +39,7 @@ class Recipe(Shape):
 PROFILES = {"paper": Recipe(), "undertone": Recipe(members=5, dropout=0.5, input_dropout=0.2, epochs=6)}
 """One network as in section 3.2, which states layers and no sizes; and ours, chosen inside training parts of MRC."""
 
-make_recipe = partial(recipes.replace_numbers, PROFILES, above_zero={"learning_rate"})
+make_recipe = partial(loop.replace_numbers, PROFILES, above_zero={"learning_rate"})
 
 
 class TrainingResult(NamedTuple):
@@ -60,17 +57,11 @@ def fit(ratings: Ratings, source: Source, recipe: Recipe) -> TrainingResult:
     model = _train(vectors, truth, recipe)
     encoder = source if isinstance(source, Encoder) else None
     config = {
-        **asdict(recipe),
-        "kind": "abstractness",
-        "dim": vectors.shape[1],
-        "ratings": ratings.signature,
-        "low": ratings.low,
-        "high": ratings.high,
-        "word_count": rows.height,
-        "pearson_train": round(pearson(truth, score_vectors(model, vectors))[0], 6),
-        **describe_encoder(encoder),
+        **asdict(recipe), "kind": "abstractness", "dim": vectors.shape[1], "ratings": ratings.signature,
+        "low": ratings.low, "high": ratings.high, "word_count": rows.height,
+        "pearson_train": round(pearson(truth, score_vectors(model, vectors))[0], 6), **describe_encoder(encoder),
         "encoder_pooling": encoder.pooling if encoder else None,
-    }
+    }  # fmt: skip
     return TrainingResult({name: value.detach().clone() for name, value in model.state_dict().items()}, config, dropped)
 
 
@@ -110,7 +101,6 @@ def _train(vectors: Vectors, truth: Floats, recipe: Recipe) -> Abstractness:
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> Callable[[Sequence[str]], Floats]:
     """Load a scorer of `fit`, a function of words (`predict`).
-
     The source is the encoder it was trained with, or the same word vectors: of these only the width can be checked.
     BadInput if it is no scorer of abstractness, or the encoder or the vectors' width is another one.
     """
@@ -123,7 +113,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> 
         raise BadInput(
             f"the scorer was trained on {config['dim']} dimensions; the vectors have {source.vectors.shape[1]}"
         )
-    model = Abstractness(config["dim"], recipes.read_recipe(Recipe, config))
+    model = Abstractness(config["dim"], loop.read_recipe(Recipe, config))
     model.load_state_dict(tensors)
     return partial(predict, model.eval(), source)
 
@@ -151,7 +141,6 @@ def pearson(gold: Floats, predicted: Floats) -> tuple[float, float]:
 
 def evaluate_splits(ratings: Ratings, source: Source, recipe: Recipe, split_count: int = 10) -> pl.DataFrame:
     """Measure table 2 over n random splits, drawn by the recipe's seed, of the paper's sizes (REC-06, errata E13).
-
     A list with fewer words than the paper's 4,025 is split in the same proportion; fewer than four words with a vector
     are BadInput. Columns: split, train_count, test_count, pearson_train, pearson (of the test part) and its p_value.
     """

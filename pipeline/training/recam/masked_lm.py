@@ -1,5 +1,4 @@
 """Adapting a transformer to guess masked words of the texts of a task (task-adaptive pre-training; ReCAM 4.1, REC-31).
-
 A new head is tied to the word embeddings, and its bias begins at how frequent pieces are. Of the pieces 15 % are to be
 guessed: of those 80 % are masked, 10 % are another piece, 10 % as they were (Devlin et al., 2019).
 """
@@ -25,12 +24,11 @@ from pipeline.errors import BadInput
 from pipeline.io.atomic import create_folder
 from pipeline.models.encoder import EMBEDDED, PRECISIONS, IndexArray
 from pipeline.models.recam import pretrained_reader as models
-from pipeline.training import loop, recipes
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 
 FACTS = "undertone.json"  # beside the weights: how they came about
 _TEXTS = 1024  # texts tokenized in one go
-
 Precision = Literal["float32", "bfloat16"]
 
 
@@ -54,27 +52,22 @@ class Recipe:
     seed: int = 42
 
 
-PROFILES = {
+PROFILES = {  # for the embedded encoder on a CPU; for a pretrained model of masked words on a GPU
     "embedded": Recipe(),
     "large": Recipe(longest=256, learning_rate=1e-4, precision="bfloat16", is_embedding_tuned=True, batch=64),
 }
-"""For the embedded encoder on a CPU; for a pretrained model of masked words on a GPU."""
 
 
 make_recipe = partial(
-    recipes.replace_numbers,
-    PROFILES,
-    from_zero={"tuned_layers"},
-    above_zero={"masked", "held", "learning_rate", "clip"},
-    below_one={"masked", "held", "warmup"},
-)
+    loop.replace_numbers, PROFILES, from_zero={"tuned_layers"},
+    above_zero={"masked", "held", "learning_rate", "clip"}, below_one={"masked", "held", "warmup"},
+)  # fmt: skip
 
 
 def fit(
     texts: Sequence[str], recipe: Recipe, source: str | Path = EMBEDDED, state: Path | None = None, device: str = "cpu"
 ) -> TrainingResult:
     """Train on texts and keep the epoch with the least cross entropy on those held out.
-
     Each text counts once, and one without any piece not at all. The source is the encoder as
     `models.recam.pretrained_reader.load_transformer` names it; for `state` see `loop.run`. On a CPU the same texts,
     recipe and encoder give the same bits. BadInput for fewer than two texts, sequences longer than the encoder reads, a
@@ -96,16 +89,10 @@ def fit(
     outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
     loop.load_weights(module, outcome.weights)
     config = {
-        **asdict(recipe),
-        "kind": "masked_lm",
-        "encoder": transformer.name,
-        "encoder_revision": transformer.revision,
-        "architecture": models.describe_architecture(module),
-        "tokenizer": _read_tokenizer_files(transformer.tokenizer),
-        "texts": len(set(texts)),
-        "pieces": int(sum(map(len, rows))),
-        "best_epoch": outcome.best_epoch,
-    }
+        **asdict(recipe), "kind": "masked_lm", "encoder": transformer.name, "encoder_revision": transformer.revision,
+        "architecture": models.describe_architecture(module), "tokenizer": _read_tokenizer_files(transformer.tokenizer),
+        "texts": len(set(texts)), "pieces": int(sum(map(len, rows))), "best_epoch": outcome.best_epoch,
+    }  # fmt: skip
     return TrainingResult(loop.copy_weights(module), config, outcome.history)
 
 
@@ -175,9 +162,7 @@ def set_learning_rate(
 
 
 @dataclass
-class _Training:
-    """A model in training, and the sequences that it learns from and is judged by."""
-
+class _Training:  # a model in training, and the sequences that it learns from and is judged by
     module: Any
     recipe: Recipe
     pieces: models.Pieces

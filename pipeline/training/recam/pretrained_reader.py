@@ -28,9 +28,9 @@ from pipeline.metrics.resample import Floats
 from pipeline.models.encoder import EMBEDDED, PRECISIONS, IndexArray, check_kind
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.models.recam.pretrained_reader import Batch, Pieces, PretrainedReader
-from pipeline.training import loop, recipes
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
-from pipeline.training.recam import hypernyms, pretrained_reading, readers
+from pipeline.training.recam import pretrained_reading, readers
 from pipeline.training.recam.masked_lm import make_optimiser, set_learning_rate
 from pipeline.training.recam.pretrained_reading import Inputs, Recipe
 
@@ -63,14 +63,10 @@ So small an encoder answers by what fits into the question; it hardly reads the 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Change some numbers of a profile, see `recipes.replace_numbers`; BadInput for those that do not fit together."""
-    recipe = recipes.replace_numbers(
-        PROFILES,
-        profile,
-        from_zero={"averaged", "tuned_layers", "epochs"},
-        above_zero={"learning_rate", "faster", "clip"},
-        below_one={"smoothing", "hypernyms", "warmup"},
-        **changes,
-    )
+    recipe = loop.replace_numbers(
+        PROFILES, profile, from_zero={"averaged", "tuned_layers", "epochs"},
+        above_zero={"learning_rate", "faster", "clip"}, below_one={"smoothing", "hypernyms", "warmup"}, **changes,
+    )  # fmt: skip
     limits = {"stride": ("window", ", so that no piece is skipped"), "averaged": ("epochs", ""), "parts": ("batch", "")}
     for name, (limit, reason) in limits.items():
         number, most = getattr(recipe, name), getattr(recipe, limit)
@@ -80,16 +76,10 @@ def make_recipe(profile: str, **changes: Any) -> Recipe:
 
 
 def fit(
-    items: pl.DataFrame,
-    recipe: Recipe,
-    encoder: str | Path = EMBEDDED,
-    state: Path | None = None,
-    *,
-    glosses: Mapping[str, Sequence[str]] | None = None,
-    device: str = "cpu",
-) -> TrainingResult:
+    items: pl.DataFrame, recipe: Recipe, encoder: str | Path = EMBEDDED, state: Path | None = None, *,
+    glosses: Mapping[str, Sequence[str]] | None = None, device: str = "cpu",
+) -> TrainingResult:  # fmt: skip
     """Train a reader and keep the epoch with the best accuracy on the validation part, or the mean of the last ones.
-
     On a CPU the same items, recipe and encoder give the same bits. Without epochs the encoder stays as it is. It is
     named as for `models.recam.pretrained_reader.load_transformer`. The other arguments and errors are those of
     `readers.fit`; items have options and label. Sequences longer than the encoder reads are BadInput; hypernyms need
@@ -98,7 +88,7 @@ def fit(
     # the same parts as those of the other readers, so that both can be compared
     items = readers.split_items(items, recipe.seed)
     if recipe.hypernyms:
-        augmented = hypernyms.augment(items.filter(pl.col("split") == "train"), recipe.hypernyms, recipe.seed)
+        augmented = pretrained_reading.augment(items.filter(pl.col("split") == "train"), recipe.hypernyms, recipe.seed)
         items = pl.concat([items, augmented])
     generator = loop.seed_all(recipe.seed)
     transformer = models.load_transformer(encoder, is_masked=recipe.style == "masked")
@@ -213,7 +203,6 @@ class _Training:
 
 def compute_loss(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Recipe) -> Tensor:
     """Compute the cross entropy of the right option at `truth` [n], and by a second head of each option's being wrong.
-
     With smoothing ε the truth is 1 − ε + ε/5 for the right option and ε/5 for the others. Scores are [n, 5].
     """
     loss = cross_entropy(right, truth, label_smoothing=recipe.smoothing)
@@ -252,7 +241,7 @@ class TrainedReader(NamedTuple):
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> TrainedReader:
     """Load a reader of `fit`, without the encoder it came from; BadInput if it or a weight is of another kind."""
     check_kind(config, KIND)
-    recipe = recipes.read_recipe(Recipe, config)
+    recipe = loop.read_recipe(Recipe, config)
     model = _make_model(models.build_transformer(config["architecture"], is_masked=recipe.style == "masked"), recipe)
     if missing := sorted(set(loop.copy_weights(model)) - set(tensors)):
         raise BadInput(f"the model lacks the weight {missing[0]!r} and {len(missing) - 1} others")

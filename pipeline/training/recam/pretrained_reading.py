@@ -1,10 +1,14 @@
-"""What the pretrained reader reads: cloze items as sequences of pieces, cut at the placeholder (ReCAM 4; REC-31)."""
+"""What the pretrained reader reads: cloze items as sequences of pieces, cut at the placeholder (ReCAM 4; REC-31).
+And more items to learn from: nouns of passage and options, right and wrong alike, become a hypernym by chance (section
+4.2; the paper does not say how).
+"""
 
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Literal, NamedTuple
 
@@ -18,6 +22,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.recam import items as cloze
 from pipeline.models.encoder import IndexArray
 from pipeline.models.recam.pretrained_reader import Batch, Pieces, Shape
+from pipeline.text import wordnet
 from pipeline.training.recam.masked_lm import Precision
 from pipeline.training.recam.reading import normalise
 
@@ -130,7 +135,6 @@ def _tokenize_texts(texts: set[str], pieces: Pieces, longest: int) -> dict[str, 
 
 def select_sentences(sentences: Sequence[Sequence[int]], question: Sequence[int], room: int) -> list[int]:
     """Select the sentences of a passage that share most with a question, in their order, as many as there is room for.
-
     A sentence counts Σ log(1 + n / df) over the distinct pieces it shares with the question, divided by the square root
     of its length; n sentences, of which df hold the piece. Of equals the first one counts. The last one chosen is cut.
     """
@@ -201,3 +205,47 @@ def _pad_pieces(rows: list[list[list[int]]]) -> Tensor:
     longest = max((len(ids) for row in rows for ids in row), default=0)
     filled = [[ids + [-1] * (longest - len(ids)) for ids in row] for row in rows]
     return torch.tensor(filled, dtype=torch.int64).reshape(len(rows), cloze.OPTIONS if rows else 0, longest)
+
+
+MARK = "+hypernyms"  # behind the id of a copy
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+@lru_cache(1 << 16)
+def find_hypernym(word: str) -> str | None:
+    """Return the first lemma of the hypernym of a noun's first sense; None for a root, or what is mostly no noun."""
+    lemma = wordnet.lemmatize(word, "NOUN")
+    senses = wordnet.list_synsets(lemma, "n")
+    if not senses or any(_count(lemma, pos) >= _count(lemma, "n") for pos in "var" if wordnet.list_synsets(lemma, pos)):
+        return None
+    hypernyms = sorted(senses[0].hypernyms(), key=lambda synset: synset.name())  # nltk's order is not always the same
+    return str(hypernyms[0].lemma_names()[0]).replace("_", " ") if hypernyms else None
+
+
+def _count(lemma: str, pos: str) -> int:
+    lemmas = (item for synset in wordnet.list_synsets(lemma, pos) for item in synset.lemmas())
+    return sum(item.count() for item in lemmas if item.name().lower() == lemma.replace(" ", "_"))
+
+
+def augment(items: pl.DataFrame, share: float, seed: int) -> pl.DataFrame:
+    """Return a marked copy of each item in which words were replaced by their hypernyms, each with probability `share`.
+    Capitalised words, most of them names, stay, and so does an option that would come to equal another.
+    """
+    rng = np.random.default_rng(seed)
+    rows = []
+    for row in items.iter_rows(named=True):
+        article = _WORD.sub(lambda match: _generalise(match[0], share, rng), row["article"])
+        options = list(row["options"])
+        for position, option in enumerate(options):
+            hypernym = _generalise(option, share, rng)
+            if hypernym.lower() not in {existing.strip().lower() for existing in options}:
+                options[position] = hypernym
+        if (article, options) != (row["article"], row["options"]):
+            rows.append(row | {"item_id": row["item_id"] + MARK, "article": article, "options": options})
+    return pl.DataFrame(rows, schema=items.schema)
+
+
+def _generalise(word: str, share: float, rng: np.random.Generator) -> str:
+    """A word or, by chance, its hypernym. Chance is asked for each word, so that it does not depend on WordNet."""
+    is_drawn = rng.random() < share
+    return (is_drawn and word.islower() and find_hypernym(word)) or word

@@ -1,5 +1,4 @@
 """Training of the recurrent readers on cloze items (ReCAM, section 3.5, appendix D; REC-16, REC-20, REC-21).
-
 A reader learns to choose among an item's five options, or among all candidates, which is how distractors are made: then
 an item needs only its answer. Word vectors of passage and summary stay; those of glosses and candidates begin as these
 and are trained (appendix D). A reader scores any word that has a vector, whatever its training was over.
@@ -25,22 +24,19 @@ from pipeline.metrics.resample import Floats
 from pipeline.models.encoder import IndexArray, check_kind
 from pipeline.models.recam.readers import Padded, Reader
 from pipeline.models.word_vectors import WordVectors
-from pipeline.training import loop, recipes
-from pipeline.training.loop import TrainingResult, shuffle_batches
+from pipeline.training import loop
+from pipeline.training.loop import TrainingResult, read_recipe, shuffle_batches
 from pipeline.training.recam import reading
 from pipeline.training.recam.reading import Candidates, Inputs, Lexicon, Recipe
-from pipeline.training.recipes import read_recipe
 
 ROWS = 1024  # items prepared in one go
 _GLOSSES = 256  # glosses encoded at a time
 _SCORES = 1 << 24  # scores held at a time
 
 PROFILES = {
-    "gated": Recipe(),
-    "attentive": Recipe(hops=1),
-    "gloss": Recipe(hops=1, has_gloss=True),
+    "gated": Recipe(), "attentive": Recipe(hops=1), "gloss": Recipe(hops=1, has_gloss=True),
     "official": Recipe(unit="lstm", hidden=128, hops=2, dropout=0.5, is_tuned=True, longest=800, epochs=30),
-}
+}  # fmt: skip
 """The three readers of the paper, whose vectors have 300 dimensions; and the numbers of its code (errata E14).
 
 That code counts gates, one, where hops are counted here. Its head is not taken over: it maps five options laid side by
@@ -60,7 +56,7 @@ are .09 of them. The paper's have .28 to .38, from all of XSum (Table 3).
 
 
 make_recipe = partial(
-    recipes.replace_numbers, PROFILES, from_zero={"drawn", "vocabulary"}, above_zero={"clip", "learning_rate"}
+    loop.replace_numbers, PROFILES, from_zero={"drawn", "vocabulary"}, above_zero={"clip", "learning_rate"}
 )
 
 
@@ -118,15 +114,9 @@ def score_items(
 
 
 def fit(
-    items: pl.DataFrame,
-    recipe: Recipe,
-    vectors: WordVectors,
-    state: Path | None = None,
-    *,
-    glosses: Mapping[str, Sequence[str]] | None = None,
-    candidates: Collection[str] = (),
-    device: str = "cpu",
-) -> TrainingResult:
+    items: pl.DataFrame, recipe: Recipe, vectors: WordVectors, state: Path | None = None, *,
+    glosses: Mapping[str, Sequence[str]] | None = None, candidates: Collection[str] = (), device: str = "cpu",
+) -> TrainingResult:  # fmt: skip
     """Train a reader and keep the epoch with the best accuracy on the validation part.
 
     Over a vocabulary that is recall at 1. On a CPU the same items, recipe and vectors give the same bits.
@@ -162,14 +152,9 @@ def fit(
     training_id = loop.hash_facts(facts, vectors.vectors, items)
     outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
     config = {
-        **asdict(recipe),
-        "kind": "reader",
-        "words": lexicon.words,
-        "candidates": words,
-        "glosses": gloss_of,
-        "gloss_words": gloss_lexicon.words,
-        "best_epoch": outcome.best_epoch,
-    }
+        **asdict(recipe), "kind": "reader", "words": lexicon.words, "candidates": words, "glosses": gloss_of,
+        "gloss_words": gloss_lexicon.words, "best_epoch": outcome.best_epoch,
+    }  # fmt: skip
     frozen = {name: value.detach().cpu() for name, value in model.named_parameters() if not value.requires_grad}
     return TrainingResult(outcome.weights | frozen, config, outcome.history)
 
@@ -191,9 +176,7 @@ def split_items(items: pl.DataFrame, seed: int) -> pl.DataFrame:
 
 
 @dataclass
-class _Training:
-    """A model in training, and the items that it learns from and is judged by."""
-
+class _Training:  # a model in training, and the items that it learns from and is judged by
     model: Answerer
     recipe: Recipe
     inputs: Inputs
@@ -310,7 +293,6 @@ def _collect_candidates(
 
 def rank_candidates(reader: TrainedReader, items: pl.DataFrame, top: int = 10) -> pl.DataFrame:
     """Rank the words that a reader would put in the place of each placeholder, of all it was trained with (REC-16).
-
     Columns: item_id, candidates (the `top` best, ties by alphabet), probabilities among all words.
     """
     words, candidates = _collect_candidates(reader, set(), {})

@@ -1,6 +1,6 @@
 """Training of the subtext recogniser on comments in context (CSD, appendix A.2; CSD-02, CSD-28 to CSD-30).
-
-The profile `undertone` adds the LSTMs' logits to those of a linear classifier of n-grams (`models.ngrams`).
+Comments and contexts are rows of vectors. The profile `undertone` adds the LSTMs' logits to those of a linear
+classifier of n-grams (`models.subtext.recogniser`).
 """
 
 import math
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,13 +19,115 @@ from torch.nn.functional import cross_entropy, embedding, embedding_bag
 from pipeline.errors import BadInput
 from pipeline.metrics.classification import macro_f1
 from pipeline.metrics.resample import Floats
-from pipeline.models import ngrams
 from pipeline.models.encoder import Encoder, IndexArray, check_kind, describe_encoder
-from pipeline.models.subtext.recogniser import Subtext
-from pipeline.models.word_vectors import WordVectors
-from pipeline.training import loop, recipes
+from pipeline.models.subtext import recogniser
+from pipeline.models.subtext.recogniser import Shape, Subtext
+from pipeline.models.word_vectors import WordVectors, find_rows
+from pipeline.text import segment
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
-from pipeline.training.subtext.reading import Inputs, Reader, Recipe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe(Shape):
+    """The hyperparameters of a training."""
+
+    units: Literal["words", "characters", "pieces"] = "words"  # pieces: the tokens of a transformer
+    tokenizer: Literal["jieba", "rjieba", "nltk"] = "jieba"
+    vocabulary: int = 20_000  # vectors kept from the head of the list, besides those of the training texts
+    longest: int = 128  # tokens of a text that are read
+    has_context: bool = True  # False: every context is empty (ablation)
+    is_tuned: bool = False  # also train the word vectors
+    ngrams: int = 0  # fewest texts of an n-gram of the linear classifier; 0: no such classifier, as in the paper
+    penalty: float = 0.5  # on the classifier's weights
+    members: int = 1  # recognisers trained together, whose probabilities are averaged
+    is_weighted: bool = False  # weight the classes equally
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    batch: int = 64
+    epochs: int = 10
+    seed: int = 42
+
+
+@dataclass
+class Inputs:
+    """Distinct texts as rows of vectors, the row numbers of sentences and contexts, and the initial logits."""
+
+    rows: list[Tensor]
+    extra: Tensor | None  # rows of the vectors whose mean an unknown word gets
+    texts: IndexArray
+    contexts: IndexArray
+    logits: Tensor | None
+
+    def __post_init__(self) -> None:
+        self.lengths = np.fromiter(map(len, self.rows), np.int64, len(self.rows))
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def pad(self, rows: IndexArray) -> tuple[Tensor, Tensor]:
+        """Return ids [n, t, channels], padded with 0, and lengths [n]."""
+        ids = nn.utils.rnn.pad_sequence([self.rows[row] for row in rows], batch_first=True)
+        return ids, torch.from_numpy(self.lengths[rows])
+
+
+class Reader:
+    """Turns texts into tensors, in training and in prediction."""
+
+    def __init__(
+        self, recipe: Recipe, words: Sequence[str], linear: recogniser.Ngrams | None, encoder: Encoder | None
+    ) -> None:
+        self.recipe, self.words, self.linear, self.encoder = recipe, words, linear, encoder
+        self.place = {word: row for row, word in enumerate(words, 1)}  # row 0 is padding
+        self.cut = segment.load_tokenizer(recipe.tokenizer).cut
+
+    def tokenize(self, text: str) -> list[tuple[str, ...]]:
+        """Return the tokens of a text: words, or characters, each with its word."""
+        words = self.split_words(text)
+        if self.recipe.units == "words":
+            return [(word,) for word in words[: self.recipe.longest]]
+        pairs: list[tuple[str, ...]] = [
+            (letter, word) for word in words for letter in ([word] if segment.CODE.fullmatch(word) else word)
+        ]
+        return pairs[: self.recipe.longest]
+
+    def read(self, texts: Sequence[str], contexts: Sequence[str]) -> Inputs:
+        """Return the inputs of some texts and their contexts."""
+        if not self.recipe.has_context:
+            contexts = [""] * len(texts)
+        distinct = {text: row for row, text in enumerate(dict.fromkeys([*texts, *contexts]))}
+        rows, extra = self._index_pieces(list(distinct)) if self.encoder else self._index_words(list(distinct))
+        logits = None
+        if self.linear:
+            logits = torch.from_numpy(self.linear.logits(texts, contexts, self.split_words)).float()
+        numbers = np.array([[distinct[text] for text in column] for column in (texts, contexts)], np.int64)
+        return Inputs(rows, extra, numbers[0], numbers[1], logits)
+
+    def split_words(self, text: str) -> list[str]:
+        """Return the words of a text."""
+        return segment.split_words(text, self.cut)
+
+    def _index_words(self, texts: list[str]) -> tuple[list[Tensor], Tensor | None]:
+        unknown_ids: dict[str, int] = {}
+
+        def index(word: str) -> int:
+            return self.place.get(word) or len(self.words) + 1 + unknown_ids.setdefault(word, len(unknown_ids))
+
+        rows = []
+        for text in texts:
+            ids = [[index(word) for word in token] for token in self.tokenize(text)]
+            channels = 1 if self.recipe.units == "words" else 2
+            rows.append(torch.tensor(ids or [[0] * channels], dtype=torch.int64))
+        means = [find_rows(self.place, word) or [0] for word in unknown_ids]
+        width = max(map(len, means), default=1)
+        return rows, torch.tensor([mean + [0] * (width - len(mean)) for mean in means]).reshape(-1, width)
+
+    def _index_pieces(self, texts: list[str]) -> tuple[list[Tensor], None]:
+        assert self.encoder is not None
+        tokenizer = self.encoder.module.tokenizer
+        ids = tokenizer(texts, truncation=True, max_length=min(self.recipe.longest, self.encoder.module.max_seq_length))
+        return [torch.tensor(piece_ids, dtype=torch.int64).unsqueeze(1) + 1 for piece_ids in ids["input_ids"]], None
+
 
 POSITIVE = "1"  # the class of texts with subtext
 ROWS = 4096  # texts prepared at a time for prediction
@@ -41,7 +143,7 @@ PROFILES = {
 }  # fmt: skip
 """Algorithm 1 over words with the last state of one LSTM; and ours, chosen on the validation parts of ToSarcasm."""
 
-make_recipe = partial(recipes.replace_numbers, PROFILES, from_zero={"vocabulary", "ngrams"}, above_zero={"penalty"})
+make_recipe = partial(loop.replace_numbers, PROFILES, from_zero={"vocabulary", "ngrams"}, above_zero={"penalty"})
 
 
 class Recogniser(nn.Module):
@@ -90,10 +192,8 @@ def fit(
     rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors | Encoder, state: Path | None = None
 ) -> TrainingResult:
     """Train on the `train` split, on a CPU, and keep the epoch with the best macro F1 on `validation` (errata E9).
-
     The validation part calibrates the probabilities by a temperature (Guo et al., 2017). Without one, the training
     part chooses the epoch and nothing is calibrated. The same rows, recipe and vectors give the same bits on a CPU.
-
     Rows have text, context, label, split, as of `examples.subtext.contexts`; vectors are of words and characters, or an
     encoder for pieces; for `state` see `loop.run`. BadInput for fewer than two classes in the training part, a label
     that only the validation part has, vectors of the wrong kind, or a loss that is not finite.
@@ -129,16 +229,10 @@ def fit(
     if linear:
         tensors |= {f"ngrams.{name}": torch.from_numpy(getattr(linear, name)) for name in _LINEAR}
     config = {
-        **asdict(recipe),
-        "kind": "subtext",
-        "classes": classes,
-        "shares": training.shares,
-        "grams": linear.grams if linear else None,
-        "words": words,
-        "best_epoch": outcome.best_epoch,
-        "temperature": training.fit_temperature(),
-        **describe_encoder(encoder),
-    }
+        **asdict(recipe), "kind": "subtext", "classes": classes, "shares": training.shares,
+        "grams": linear.grams if linear else None, "words": words, "best_epoch": outcome.best_epoch,
+        "temperature": training.fit_temperature(), **describe_encoder(encoder),
+    }  # fmt: skip
     return TrainingResult(tensors, config, outcome.history)
 
 
@@ -160,16 +254,14 @@ def _fit_ngrams(reader: Reader, rows: pl.DataFrame, truth: IndexArray) -> Tensor
     recipe = reader.recipe
     contexts = rows["context"] if recipe.has_context else [""] * rows.height
     options: dict[str, Any] = {"least": recipe.ngrams, "is_weighted": recipe.is_weighted, "seed": recipe.seed}
-    reader.linear, held_out_logits = ngrams.fit(
+    reader.linear, held_out_logits = recogniser.fit_ngrams(
         rows["text"].to_list(), list(contexts), truth, reader.split_words, penalty=recipe.penalty, **options
     )
     return torch.from_numpy(held_out_logits).float()
 
 
 @dataclass
-class _Training:
-    """A model in training, and its training and validation rows."""
-
+class _Training:  # a model in training, and its training and validation rows
     model: Recogniser
     recipe: Recipe
     inputs: dict[str, Inputs]
@@ -240,11 +332,11 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
     check_kind(config, "subtext")
     if config["encoder_revision"] != (encoder.revision if encoder else None):
         raise BadInput(f"the recogniser was trained with encoder {config['encoder']}; give the same encoder")
-    recipe = recipes.read_recipe(Recipe, config)
+    recipe = loop.read_recipe(Recipe, config)
     weights = dict(tensors)
     linear = None
     if config["grams"]:
-        linear = ngrams.Ngrams(tuple(config["grams"]), *[weights.pop(f"ngrams.{name}").numpy() for name in _LINEAR])
+        linear = recogniser.Ngrams(tuple(config["grams"]), *[weights.pop(f"ngrams.{name}").numpy() for name in _LINEAR])
     reader = Reader(recipe, config["words"], linear, encoder)
     model = Recogniser(recipe, len(config["classes"]), weights.get("table"), encoder)
     model.load_state_dict(weights)

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline import cli
-from pipeline.commands.terminal import lazy, renamed
+from pipeline.commands.terminal import lazy
 from pipeline.commands.terminal.lazy import Family
 from tests.commands.conftest import Run
 
@@ -21,11 +21,11 @@ def list_options(command: str) -> set[str]:
 
 def test_each_new_name_exists_and_each_old_one_is_gone() -> None:
     """The tables of old names agree with the commands and options that there are."""
-    for old, new in renamed.COMMANDS.items():
+    for old, new in lazy.COMMANDS.items():
         words = " ".join(word for word in new.split() if not word.startswith("--"))
         assert words in {*PLACES, *FAMILIES}, new
         assert old not in PLACES
-    for command, options in renamed.OPTIONS.items():
+    for command, options in lazy.OPTIONS.items():
         names = list_options(command)
         assert {new.split()[0] for new in options.values()} <= names, command
         assert not set(options) & names, command
@@ -46,16 +46,16 @@ def test_each_new_name_exists_and_each_old_one_is_gone() -> None:
 )  # fmt: skip
 def test_old_names_become_new_ones_with_a_line(old: str, new: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The words of an old command line become those of the new one; one line names what changed."""
-    assert renamed.rename(old.split(), FAMILIES) == new.split()
+    assert lazy.rename(old.split(), FAMILIES) == new.split()
     assert len(capsys.readouterr().err.splitlines()) == 1
-    assert renamed.rename(new.split(), FAMILIES) == new.split()
+    assert lazy.rename(new.split(), FAMILIES) == new.split()
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("words", ["ndd", "ndd --help", "ndd compress text --ratio 0.5", "train --help"])
 def test_a_family_with_an_old_name_keeps_its_commands(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`ndd` was a command and is a family now: it stays a family where one of its commands or nothing follows."""
-    assert renamed.rename(words.split(), FAMILIES) == words.split()
+    assert lazy.rename(words.split(), FAMILIES) == words.split()
     assert capsys.readouterr().err == ""
 
 

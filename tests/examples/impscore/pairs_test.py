@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples.impscore import negatives
 from pipeline.examples.impscore import pairs as examples
 from pipeline.llm import prompt as prompts
 from pipeline.tables import TABLES
@@ -156,7 +155,7 @@ def test_negatives_follow_from_rows_and_seed(rows: list[tuple[str, str, str]], s
     pairs = triples(rows)
     in_order = examples.add_negatives(pairs, seed, vectors if hard else None)[0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(negatives, "_CHUNK", 7)
+        patch.setattr(examples, "_CHUNK", 7)
         shuffled = examples.add_negatives(pairs[order.tolist()], seed, vectors[order] if hard else None)[0]
     assert in_order.equals(shuffled)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples.impscore import questions
+from pipeline.examples.impscore import groups
 from tests.examples.sources.writing import jsonl
 
 GOOD = {"reference": "Make me some tea.", "options": ["My hands are so cold.", "That bus is late."], "answer": 0}
@@ -17,7 +17,7 @@ GOOD = {"reference": "Make me some tea.", "options": ["My hands are so cold.", "
 
 def test_a_row_a_question(tmp_path: Path) -> None:
     """Questions come out as they stand; the answer is counted from 0."""
-    rows = questions.read(jsonl(tmp_path / "q.jsonl", GOOD, "", GOOD | {"answer": 1}))
+    rows = groups.read_questions(jsonl(tmp_path / "q.jsonl", GOOD, "", GOOD | {"answer": 1}))
     assert rows.rows(named=True) == [GOOD, GOOD | {"answer": 1}]
 
 
@@ -36,7 +36,7 @@ def test_a_row_a_question(tmp_path: Path) -> None:
 def test_a_bad_line_is_named(tmp_path: Path, entry: object, message: str) -> None:
     """What is not a question is bad input that names file, line, field and what was expected."""
     with pytest.raises(BadInput, match=message) as caught:
-        questions.read(jsonl(tmp_path / "q.jsonl", GOOD, entry))
+        groups.read_questions(jsonl(tmp_path / "q.jsonl", GOOD, entry))
     assert "q.jsonl, line 2: " in str(caught.value)
 
 
@@ -50,7 +50,7 @@ def test_no_file_no_questions_no_text(tmp_path: Path) -> None:
         (other, "line 2: byte 0x.. is not UTF-8"),
     ):
         with pytest.raises(BadInput, match=message):
-            questions.read(path)
+            groups.read_questions(path)
 
 
 def graded(count: int) -> pl.DataFrame:
@@ -64,9 +64,9 @@ def test_questions_of_groups(count: int, options: int, seed: int) -> None:
     """A group's most explicit sentence asks for its most implicit among those of other groups (IMP-33)."""
     if options > count:
         with pytest.raises(BadInput, match=f"no more than the {count}"):
-            questions.build_questions(graded(count), options, seed)
+            groups.build_questions(graded(count), options, seed)
         return
-    rows = questions.build_questions(graded(count), options, seed)
+    rows = groups.build_questions(graded(count), options, seed)
     assert rows["group"].to_list() == sorted(f"g{g}" for g in range(count))
     for row in rows.iter_rows(named=True):
         number = row["group"].removeprefix("g")
@@ -74,19 +74,19 @@ def test_questions_of_groups(count: int, options: int, seed: int) -> None:
         assert row["options"][row["answer"]] == f"{number} at 3"
         assert len(set(row["options"])) == options
         assert set(row["options"]) <= {f"{g} at 3" for g in range(count)}
-    assert rows.equals(questions.build_questions(graded(count).reverse(), options, seed))
+    assert rows.equals(groups.build_questions(graded(count).reverse(), options, seed))
 
 
 def test_the_right_place_is_drawn() -> None:
     """Of 300 questions each place is right about as often, so that a place tells nothing; another seed asks others."""
-    rows = questions.build_questions(graded(300))
+    rows = groups.build_questions(graded(300))
     assert all(70 < (rows["answer"] == place).sum() < 130 for place in range(3))
-    assert not rows.equals(questions.build_questions(graded(300), seed=1))
+    assert not rows.equals(groups.build_questions(graded(300), seed=1))
 
 
 def test_two_groups_that_end_alike_do_not_confuse() -> None:
     """A most implicit sentence that two groups share is never a wrong option of one of them."""
     alike = graded(6).with_columns(text=pl.col("text").replace("5 at 3", "4 at 3"))
     for seed in range(5):
-        for options in questions.build_questions(alike, 3, seed)["options"]:
+        for options in groups.build_questions(alike, 3, seed)["options"]:
             assert len(set(options)) == 3

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples.ndd import edits
-from pipeline.examples.ndd.edits import Sentence, convert_tokens, generate
+from pipeline.examples.ndd import pairs as examples
+from pipeline.examples.ndd.pairs import Sentence, convert_tokens, generate
 from pipeline.text import wordnet
 from pipeline.text.tagging import Token
 from tests.support.oracles import wordnet_net
@@ -85,10 +85,10 @@ def test_what_every_edit_is(sentences: list[Sentence], test: str, share: float, 
 def test_words_are_drawn_as_often_as_they_stand_in_the_corpus(counts: list[int]) -> None:
     """Numbers spread evenly over [0, 1) draw each item exactly as often as its count; nothing comes of nothing."""
     total = sum(counts)
-    draws = Counter(edits._draw_index(np.array(counts, np.int64), (k + 0.5) / total) for k in range(total))
+    draws = Counter(examples._draw_index(np.array(counts, np.int64), (k + 0.5) / total) for k in range(total))
     assert draws == Counter({i: count for i, count in enumerate(counts) if count})
     # a number just below 1 may be rounded to it
-    assert edits._draw_index(np.array(counts, np.int64), 1.0) == (max(draws) if total else None)
+    assert examples._draw_index(np.array(counts, np.int64), 1.0) == (max(draws) if total else None)
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_what_is_dropped_has_its_reason() -> None:
     assert dict(generate(corpus, "tense").dropped.select("row_key", "reason").iter_rows()) == reasons
     rows, dropped = generate(corpus, "part_of_speech")
     assert dropped.filter(reason="no_words")["row_key"].to_list() == ["marks", "-"]
-    assert rows.schema == edits.SCHEMA
-    assert generate([], "lemma").rows.schema == edits.SCHEMA
+    assert rows.schema == examples.SCHEMA
+    assert generate([], "lemma").rows.schema == examples.SCHEMA
 
 
 @settings(max_examples=10)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples.ndd import similar
-from pipeline.examples.ndd.similar import OVERLAP, add_overlap, measure_overlap, read
+from pipeline.examples.ndd import pairs
+from pipeline.examples.ndd.pairs import OVERLAP, add_overlap, measure_overlap, read_graded
 from tests.examples.sources import writing
 from tests.support.oracles.overlap_cases import measure_longest
 
@@ -37,7 +37,7 @@ def test_overlap_by_hand() -> None:
 def test_csv(tmp_path: Path) -> None:
     """Quoted commas, quotes and line ends stay in sentences; a pair is named by the line where it begins."""
     text = '"Well, it rained.","He said ""no"".",2.5\r\n\r\n"Two\nlines",一 条,0\nrain,snow,5\n'
-    rows, dropped = read(writing.text(tmp_path / "a.csv", text))
+    rows, dropped = read_graded(writing.text(tmp_path / "a.csv", text))
     assert rows.rows() == [
         ("a.csv:1", "Well, it rained.", 'He said "no".', 2.5, "en", ["Well", ",", "it", "rained", "."],
          ["He", "said", '"', "no", '"', "."]),
@@ -54,14 +54,16 @@ def test_jsonl(tmp_path: Path) -> None:
         {"one": "rain", "other": "Regen", "similarity": 4.5, "lang": "de"},
         {"one": " ", "other": "rain", "similarity": 0},
     ]
-    rows, dropped = read(writing.text(tmp_path / "a.jsonl", "".join(json.dumps(entry) + "\n" for entry in entries)))
+    rows, dropped = read_graded(
+        writing.text(tmp_path / "a.jsonl", "".join(json.dumps(entry) + "\n" for entry in entries))
+    )
     assert rows.select("pair_id", "lang", "one_words", "similarity").rows() == [
         ("a.jsonl:1", "zh", ["下", "雨", "了"], 2.0), ("a.jsonl:2", "de", ["rain"], 4.5),
     ]  # fmt: skip
     assert dropped.rows() == [("no_words", "a.jsonl:3")]
     assert add_overlap(rows)["overlap"].to_list() == [2 / 3, 0.0]
-    rows = add_overlap(read(writing.text(tmp_path / "a.csv", "")).rows)
-    assert rows.schema == {**similar.SCHEMA, "overlap": pl.Float64}
+    rows = add_overlap(read_graded(writing.text(tmp_path / "a.csv", "")).rows)
+    assert rows.schema == {**pairs.GRADED_SCHEMA, "overlap": pl.Float64}
     assert rows.is_empty()
 
 
@@ -81,12 +83,12 @@ def test_jsonl(tmp_path: Path) -> None:
 def test_bad_input(tmp_path: Path, name: str, text: str, why: str) -> None:
     """File, line and field are named, with what was found."""
     with pytest.raises(BadInput, match=why):
-        read(writing.text(tmp_path / name, text))
+        read_graded(writing.text(tmp_path / name, text))
 
 
 def test_stsb(data: Path) -> None:
     """Numbers of STS-B's pairs are as published (5,749 and 1,500); those of the supervised test were counted here."""
-    parts = [read(data / "stsb" / f"stsb-en-{part}.csv") for part in ("train", "dev")]
+    parts = [read_graded(data / "stsb" / f"stsb-en-{part}.csv") for part in ("train", "dev")]
     assert [(len(part.rows), len(part.dropped)) for part in parts] == [(5749, 0), (1500, 0)]
     rows = add_overlap(pl.concat([part.rows for part in parts]))
     similar_pairs = rows.filter(pl.col("overlap") >= OVERLAP)

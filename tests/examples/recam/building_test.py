@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 
 from pipeline.examples.recam import building
-from pipeline.examples.recam import targets as rules
 from pipeline.text.tagging import Token
 
 ARTICLES = pl.DataFrame(
@@ -20,8 +19,8 @@ ARTICLES = pl.DataFrame(
 )
 SCORES = {"hope": 0.1, "grew": 0.2, "lost": 0.3, "town": 0.8, "spring": 0.6, "river": 0.9}
 RULES = {
-    "imperceptibility": rules.build_imperceptibility_rule(SCORES),
-    "nonspecificity": rules.build_imperceptibility_rule({"grew": 0.1, "hope": 0.9}),
+    "imperceptibility": building.build_imperceptibility_rule(SCORES),
+    "nonspecificity": building.build_imperceptibility_rule({"grew": 0.1, "hope": 0.9}),
 }
 
 
@@ -32,7 +31,7 @@ def analyse(text: str) -> list[list[Token]]:
 @pytest.fixture
 def tokens() -> pl.DataFrame:
     """Every token of the summaries, by both rules and the filter that looks into the passage."""
-    frames = building.find_targets(ARTICLES, analyse, RULES, (rules.flag_in_passage,))
+    frames = building.find_targets(ARTICLES, analyse, RULES, (building.flag_in_passage,))
     return pl.concat(frames).with_columns(source=pl.lit("news"))
 
 
@@ -40,7 +39,7 @@ def test_every_token_has_a_row_for_each_subtask(tokens: pl.DataFrame) -> None:
     """The funnel of a subtask adds up to the tokens of the summaries, whatever the size of the chunks."""
     count = sum(len(analyse(summary)[0]) for summary in ARTICLES["summary"])
     assert tokens.group_by("subtask").len().sort("subtask").rows() == [(name, count) for name in building.SUBTASKS]
-    filters = (rules.flag_in_passage,)
+    filters = (building.flag_in_passage,)
     alone = [next(building.find_targets(row, analyse, RULES, filters)) for row in ARTICLES.iter_slices(1)]
     order = ["subtask", "thread_id", "start"]
     assert pl.concat(alone).sort(order).equals(tokens.drop("source").sort(order))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.examples.recam import building as work
 from pipeline.examples.recam import items
-from pipeline.examples.recam import targets as work
-from pipeline.examples.recam.targets import Pair
+from pipeline.examples.recam.building import Pair
 from pipeline.text import concreteness, wordnet
 from pipeline.text.senses import Sense
 from pipeline.text.tagging import Token

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.examples.sources import SOURCES, dialogue, read
+from pipeline.examples.sources import SOURCES, published, read
 from tests.examples.sources.writing import jsonl, labels, reasons, table, text
 
 
@@ -43,7 +43,7 @@ def test_ludwig(tmp_path: Path) -> None:
     name = "test_conversational_implicatures.csv"
     assert reasons(data_set) == [("same_text", f"{name}:1"), ("no_explanation", f"{name}:2")]
     assert SOURCES["ludwig"].prompt is None
-    assert SOURCES["implicatures"].prompt == dialogue.LUDWIG_ALTERNATIVE
+    assert SOURCES["implicatures"].prompt == published.LUDWIG_ALTERNATIVE
 
 
 def item(relation: str, log: str, prag: str) -> dict[str, str]:

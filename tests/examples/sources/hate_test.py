@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples.sources import hate, read
+from pipeline.examples.sources import published, read
 from tests.examples.sources.writing import labels, read_count, reasons, table
 
 TOXIGEN = ("target_group", "intent", "toxicity_human", "text")  # not in the published order
@@ -42,7 +42,7 @@ def test_toxigen_texts_and_levels(tmp_path: Path) -> None:
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
 def test_decoding_undoes_repr(text: str) -> None:
     """Whatever the text, its repr as UTF-8 bytes is read back."""
-    assert hate._decode("toxigen.csv", 2, repr(text.encode())) == text
+    assert published._decode("toxigen.csv", 2, repr(text.encode())) == text
 
 
 @pytest.mark.parametrize(

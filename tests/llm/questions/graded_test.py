@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline import sample
 from pipeline.examples.impscore import groups
 from pipeline.llm.questions import graded
-from pipeline.metrics.impscore.ranking import kendall_tau
+from pipeline.metrics.impscore.studies import kendall_tau
 
 FIVE = ["Make me some tea.", "Some tea would help.", "Is the kettle warm?", "My hands are cold.", "What a wind today."]
 ZH = ["给我泡杯茶。", "有杯茶就好了。", "水壶还热着吗？", "我的手好冷。", "今天风真大。"]

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from scipy import optimize
 
-from pipeline.metrics.calibration import isotonic
+from pipeline.metrics.calibration import comparison
 from pipeline.metrics.calibration.comparison import compare
 
 SIZE = 200
@@ -26,11 +26,11 @@ def frame(a: np.ndarray, b: np.ndarray, texts: list[str] = TEXTS, per_thread: in
 def test_the_map_is_pool_adjacent_violators() -> None:
     """As scipy's isotonic regression has it; between knots it is linear, outside it is level."""
     order = np.argsort(A)
-    knots = isotonic.fit_map(A, JUDGED)
+    knots = comparison.fit_map(A, JUDGED)
     expected = optimize.isotonic_regression(JUDGED[order]).x
     assert knots.apply(A[order]) == pytest.approx(expected)
     assert knots.apply(np.array([-1.0, 9.0])) == pytest.approx([expected[0], expected[-1]])
-    middle = isotonic.Map(np.array([0.0, 1]), np.array([0.0, 2])).apply(np.array([0.5]))
+    middle = comparison.Map(np.array([0.0, 1]), np.array([0.0, 2])).apply(np.array([0.5]))
     assert middle == pytest.approx([1])
 
 
@@ -43,21 +43,21 @@ def test_predictions_are_from_other_threads() -> None:
         seen.append(is_seen)
         return np.full(SIZE, len(seen))
 
-    folds = isotonic.cross_predict(units, remember)
+    folds = comparison.cross_predict(units, remember)
     assert sorted(set(folds)) == [1, 2, 3, 4, 5]
     assert all(not set(units[is_seen]) & set(units[folds == n]) for n, is_seen in enumerate(seen, 1))
-    constant = isotonic.predict_constant(JUDGED, units)
+    constant = comparison.predict_constant(JUDGED, units)
     assert constant[folds == 1][0] == pytest.approx(JUDGED[folds != 1].mean())
 
 
 def test_the_curve_has_means_of_equal_bins() -> None:
     """Ten bins of 20 texts; the mean of a bin is inside its interval, and equal values are one bin."""
-    curve = isotonic.draw_curve(A, JUDGED, np.arange(SIZE) // 2, draws=200)
+    curve = comparison.draw_curve(A, JUDGED, np.arange(SIZE) // 2, draws=200)
     order = np.argsort(A)
     assert curve["n"].to_list() == [20] * 10
     assert curve["mean_target"].to_list() == pytest.approx(JUDGED[order].reshape(10, 20).mean(axis=1))
     assert curve.select(pl.col("mean_target").is_between("low", "high").all()).item()
-    assert isotonic.draw_curve(np.ones(SIZE), JUDGED, np.arange(SIZE), draws=20)["n"].to_list() == [SIZE]
+    assert comparison.draw_curve(np.ones(SIZE), JUDGED, np.arange(SIZE), draws=20)["n"].to_list() == [SIZE]
 
 
 def draw_judged(relation: str, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -78,7 +78,7 @@ def test_intervals_cover_new_texts(relation: str, size: int) -> None:
     rng = np.random.default_rng(5)
     shares, widths = [], []
     for _ in range(40):
-        fit = isotonic.fit_interval(*draw_judged(relation, size, rng))
+        fit = comparison.fit_interval(*draw_judged(relation, size, rng))
         scores, judged, _ = draw_judged(relation, 1000, rng)
         mapped, low, high = fit.predict(scores)
         assert ((low >= fit.least) & (low <= mapped) & (mapped <= high) & (high <= fit.most)).all()
@@ -91,7 +91,7 @@ def test_intervals_cover_new_texts(relation: str, size: int) -> None:
 def test_few_threads_have_no_interval_of_texts() -> None:
     """Nine threads, or 18 texts, for which even the largest error is not enough; the map is there all the same."""
     for size, threads in ((SIZE, np.arange(SIZE) % 9), (18, np.arange(18))):
-        mapped, low, high = isotonic.fit_interval(A[:size], JUDGED[:size], threads).predict(A[:3])
+        mapped, low, high = comparison.fit_interval(A[:size], JUDGED[:size], threads).predict(A[:3])
         assert np.isnan([low, high]).all()
         assert np.isfinite(mapped).all()
 

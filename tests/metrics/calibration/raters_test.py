@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.calibration.raters import check_replacement, choose_levels
+from pipeline.metrics.calibration.comparison import check_replacement, choose_levels
 
 TRUTH = np.random.default_rng(5).integers(0, 5, 100).astype(float)
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from pipeline.errors import BadInput
-from pipeline.metrics.impscore.detection import LABELS, label_bins, measure_bins
+from pipeline.metrics.impscore.studies import LABELS, label_bins, measure_bins
 
 
 def rows(values: list[float], answers: list[bool | None], clusters: list[int] | None = None) -> pl.DataFrame:

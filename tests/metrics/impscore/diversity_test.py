@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.metrics.impscore.diversity import _decode_pairs, sample_pairs
+from pipeline.metrics.impscore.studies import _decode_pairs, sample_pairs
 
 counts = st.integers(0, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n * (n - 1) // 2)))
 

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from pipeline.metrics.impscore.implicitness import QUANTILES, compute_quantiles, tabulate_figure_3
+from pipeline.metrics.impscore.studies import QUANTILES, compute_quantiles, tabulate_figure_3
 
 TRIPLES = pl.DataFrame(
     {"i1": [1.0, 1.5, 0.5, 0.5], "i2": [0.5, 1.5, 0.7, 0.1], "i3": [0.0, 1.0, 0.5, 0.3],

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from pipeline.metrics.impscore import ranking
-from pipeline.metrics.impscore.ranking import count_concordant, kendall_tau, kendall_w, spearman_rho
+from pipeline.metrics.impscore import studies
+from pipeline.metrics.impscore.studies import count_concordant, kendall_tau, kendall_w, spearman_rho
 
 # ImpScore, table 10: the scores of ten topics' four sentences, most explicit first
 TABLE_10 = [
@@ -67,7 +67,7 @@ def test_too_few_or_unequal_is_an_error(gold: tuple[int, ...], scores: tuple[int
     with pytest.raises(ValueError, match="equally long"):
         kendall_tau(gold, scores)
     with pytest.raises(ValueError, match="kendall or spearman"):
-        ranking.agreement_matrix(np.zeros((2, 1, 3)), "pearson")
+        studies.agreement_matrix(np.zeros((2, 1, 3)), "pearson")
 
 
 def test_mean_correlations_reproduce_table_5() -> None:
@@ -77,9 +77,9 @@ def test_mean_correlations_reproduce_table_5() -> None:
             [(f"G{g}", level, value) for g, row in enumerate(half) for level, value in enumerate(row, 1)],
             schema=["group", "level", "value"], orient="row",
         )  # fmt: skip
-        actual = ranking.average_correlations(rows)
+        actual = studies.average_correlations(rows)
         assert (actual.kendall_tau, actual.spearman_rho, actual.group_count) == pytest.approx((tau, rho, 5), abs=1e-6)
-        assert ranking.average_correlations(rows.sample(fraction=1, shuffle=True, seed=3)) == actual
+        assert studies.average_correlations(rows.sample(fraction=1, shuffle=True, seed=3)) == actual
 
 
 def test_agreement_by_hand() -> None:
@@ -88,5 +88,5 @@ def test_agreement_by_hand() -> None:
     # tau of (1,2,3) with (1,3,2) is (2-1)/3 and rho 1/2; of (1,3,2) with (3,2,1) they are -1/3 and -1/2
     tau = [[1, 2 / 3, 0], [2 / 3, 1, 1 / 3], [0, 1 / 3, 1]]
     rho = [[1, 3 / 4, 0], [3 / 4, 1, 1 / 4], [0, 1 / 4, 1]]
-    assert ranking.agreement_matrix(ratings) == pytest.approx(np.array(tau))
-    assert ranking.agreement_matrix(ratings, "spearman") == pytest.approx(np.array(rho))
+    assert studies.agreement_matrix(ratings) == pytest.approx(np.array(tau))
+    assert studies.agreement_matrix(ratings, "spearman") == pytest.approx(np.array(rho))

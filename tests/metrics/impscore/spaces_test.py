@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from pipeline.errors import BadInput
-from pipeline.metrics.impscore.spaces import lay_out, silhouettes
+from pipeline.metrics.impscore.studies import lay_out, silhouettes
 
 GROUPS = ["weather"] * 4 + ["rent"] * 4 + ["dog"] * 4
 

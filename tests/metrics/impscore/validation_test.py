@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from pipeline.metrics.impscore.validation import AUC, CHANCE, SHARE, TAU, measure, predict_surface
+from pipeline.metrics.impscore.artefacts import AUC, CHANCE, SHARE, TAU, measure, predict_surface
 
 
 def build_rows(count: int, levels: int, text: str = "{g} {n}") -> pl.DataFrame:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.metrics.impscore.ranking import kendall_tau
+from pipeline.metrics.impscore.studies import kendall_tau
 from pipeline.metrics.judging import bradley_terry
 from tests.metrics.judging.simulated import collect, compare_adaptively, draw_truth, make_judge
 

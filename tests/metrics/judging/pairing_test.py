@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.judging.pairing import choose_pairs, draw_first_pairs
+from pipeline.metrics.judging.bradley_terry import choose_pairs, draw_first_pairs
 
 
 @given(st.integers(2, 15), st.integers(1, 40), st.integers(0, 3))

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pipeline.metrics.judging import bradley_terry, pairing
-from pipeline.metrics.judging.bradley_terry import Comparisons
-from pipeline.metrics.judging.pairing import Pair
+from pipeline.metrics.judging import bradley_terry
+from pipeline.metrics.judging.bradley_terry import Comparisons, Pair
 
 Compare = Callable[[int, int], int]
 
@@ -36,13 +35,13 @@ def collect(pairs: Sequence[Pair], outcomes: Sequence[int]) -> Comparisons:
 
 def compare_adaptively(count: int, compare: Compare, seed: int, rounds: int = 10, per_item: int = 10) -> Comparisons:
     """Compare items round by round, as `tasks.judging` does."""
-    pairs = pairing.draw_first_pairs(count, seed)
+    pairs = bradley_terry.draw_first_pairs(count, seed)
     outcomes = [compare(*pair) for pair in pairs]
     for number in range(1, rounds):
         comparisons = collect(pairs, outcomes)
         fit = bradley_terry.fit_values(comparisons, count)
         errors = bradley_terry.approximate_errors(comparisons, fit)
-        chosen = pairing.choose_pairs(fit.values, errors, pairs, per_item * count // rounds, seed + number)
+        chosen = bradley_terry.choose_pairs(fit.values, errors, pairs, per_item * count // rounds, seed + number)
         outcomes += [compare(*pair) for pair in chosen]
         pairs += chosen
     return collect(pairs, outcomes)

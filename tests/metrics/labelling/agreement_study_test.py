@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.metrics.labelling.agreement_study import simulate, study
+from pipeline.metrics.labelling.agreement import simulate, study
 
 
 @pytest.mark.parametrize(("q", "kappa", "value"), [(0.90, 0.239, 0.757), (0.96, 0.474, 0.892), (0.99, 0.793, 0.972)])

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.metrics.labelling.predictability import measure_fields, predict_baselines, svm_f1
+from pipeline.metrics.labelling.label_analysis import measure_fields, predict_baselines, svm_f1
 
 TOKENS = [["今天", "真", "好", str(i)] for i in range(20)] + [["雨", "下", "大", str(i)] for i in range(10)]
 LABELS = ["1"] * 20 + ["-1"] * 10

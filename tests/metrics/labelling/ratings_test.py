@@ -11,7 +11,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from pipeline.label.rating_files import Level
-from pipeline.metrics.labelling import ratings
+from pipeline.metrics.labelling import agreement
 
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
 
@@ -70,7 +70,7 @@ def test_random_files_equal_other_implementations() -> None:
         level, numbers = draw_values(seed)
         if not (frame := build_frame(numbers)).height:
             continue
-        (row,) = ratings.tabulate(frame, level, resamples=2).to_dicts()
+        (row,) = agreement.tabulate_ratings(frame, level, resamples=2).to_dicts()
         numbers_by_name = expect_numbers(level, numbers) | ({} if seed % 5 else {"cohen": expect_cohen(numbers)})
         for name, expected in numbers_by_name.items():
             value = math.nan if row[name] is None else row[name]
@@ -89,7 +89,7 @@ def test_fleiss_equals_statsmodels() -> None:
         table = count_values(numbers)
         if table.sum(axis=1).max(initial=0) < 2 or (table.sum(axis=0) > 0).sum() < 2:
             continue
-        (row,) = ratings.tabulate(build_frame(numbers), level, resamples=2).to_dicts()
+        (row,) = agreement.tabulate_ratings(build_frame(numbers), level, resamples=2).to_dicts()
         with warnings.catch_warnings(action="ignore"):
             assert row["fleiss"] == pytest.approx(reference.fleiss_kappa(table), abs=1e-6), seed
         assert row["n_fleiss"] == len(table)
@@ -106,17 +106,17 @@ def test_fleiss_equals_statsmodels() -> None:
 )  # fmt: skip
 def test_what_is_undefined_has_its_reason(numbers: list[list[float]], note: str, null: list[str]) -> None:
     """A measure that is null, or over some of the tasks, is explained; many numbers still have alpha."""
-    (row,) = ratings.tabulate(build_frame(np.array(numbers)), "interval", resamples=2).to_dicts()
+    (row,) = agreement.tabulate_ratings(build_frame(np.array(numbers)), "interval", resamples=2).to_dicts()
     assert row["note"].startswith(note)
     assert [name for name in null if row[name] is not None] == []
 
 
 def test_values_in_their_order() -> None:
     """Texts have the order that is given; numbers are sorted by size and come before other texts."""
-    assert ratings.sort_values(pl.Series(["10", "b", "9", "a", "-1"])) == ["-1", "9", "10", "a", "b"]
+    assert agreement.sort_values(pl.Series(["10", "b", "9", "a", "-1"])) == ["-1", "9", "10", "a", "b"]
     data = np.array([[0, 2, 1, 0], [1, 2, 0, 0]])
     frame = build_frame(data.T.astype(float))
     names = {"0.0": "l", "1.0": "m", "2.0": "h"}
     frame = frame.with_columns(pl.col("value").replace_strict(names))
-    (row,) = ratings.tabulate(frame, "ordinal", ("l", "m", "h"), resamples=2).to_dicts()
+    (row,) = agreement.tabulate_ratings(frame, "ordinal", ("l", "m", "h"), resamples=2).to_dicts()
     assert row["krippendorff"] == pytest.approx(krippendorff.alpha(data, level_of_measurement="ordinal"), abs=1e-6)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.metrics.ndd import comparisons
+from pipeline.metrics.ndd import distance
 from tests.support.rows.masked import Drawn
 
 
@@ -20,21 +20,21 @@ class Numbered(Drawn):
 
 def test_perplexity_is_given_as_printed_and_exponentiated() -> None:
     """Mean of -log p (section 2.1), and its exponential (table 10; NDD-01); a worse second sentence is a rise."""
-    rows = comparisons.perplexity(Numbered(), [["1", "3"], []])
+    rows = distance.perplexity(Numbered(), [["1", "3"], []])
     assert rows["log_perplexity"].to_list() == [2, None]
     assert rows["perplexity"].to_list() == [pytest.approx(np.exp(2)), None]
-    assert comparisons.perplexity_change(Numbered(), [["1", "3"]], [["3"]]).tolist() == [1]
+    assert distance.perplexity_change(Numbered(), [["1", "3"]], [["3"]]).tolist() == [1]
 
 
 def test_cosine_is_that_of_the_first_states() -> None:
     """1 of the same direction, 0 of a right angle, -1 of the opposite (NDD-02)."""
     first, second = [["1", "0"], ["1", "0"], ["1", "1"]], [["2", "0"], ["0", "3"], ["-1", "-1"]]
-    assert comparisons.cosine(Numbered(), first, second) == pytest.approx([1, 0, -1])
+    assert distance.cosine(Numbered(), first, second) == pytest.approx([1, 0, -1])
 
 
 def test_calls_are_as_many_as_table_2_says() -> None:
     """For a pair with n units each 2n for perplexity, and 2 for the cosine (NDD-22)."""
-    for measure, count in ((comparisons.perplexity_change, 8), (comparisons.cosine, 2)):
+    for measure, count in ((distance.perplexity_change, 8), (distance.cosine, 2)):
         model = Drawn()
         measure(model, [list("abcd")], [list("abce")])
         assert model.ask_count == count

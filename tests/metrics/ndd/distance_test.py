@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.metrics.ndd import distance
-from pipeline.metrics.ndd.distance import DIVERGENCES, distances, divergences, explain
-from pipeline.metrics.ndd.neighbours import align
+from pipeline.metrics.ndd.distance import DIVERGENCES, align, distances, divergences, explain
 from tests.support.rows.masked import WORDS, Drawn
 
 SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "d"]), min_size=1, max_size=6)

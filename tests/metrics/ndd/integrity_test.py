@@ -6,7 +6,7 @@ import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from pipeline.label.compression import FIELDS, GRADED
-from pipeline.metrics.ndd.integrity import AGREEMENT, measure_agreement, summarize
+from pipeline.metrics.ndd.compression import AGREEMENT, measure_agreement, summarize
 
 
 def rows(*gradings: tuple[str, str, str, list[int]], field: str = "syntax") -> pl.DataFrame:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.ndd.neighbours import align, measure_gaps
+from pipeline.metrics.ndd.distance import align, measure_gaps
 from tests.support.oracles.overlap_cases import measure_longest
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=9)

@@ -14,8 +14,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from pipeline.errors import BadInput
 from pipeline.metrics.ndd import predicates
-from pipeline.metrics.ndd.distance import distances
-from pipeline.metrics.ndd.model import Floats, IndexArray, Sentence
+from pipeline.metrics.ndd.distance import Floats, IndexArray, Sentence, distances
 from pipeline.metrics.ndd.predicates import auc, average_precision, ensemble, evaluate, list_edits, score_words
 
 LIKELY = {"": 0.5, "dogs": 0.9, "chase": 0.2, "cats": 0.6, "[MASK]": 0.3, "a": 0.7}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.ndd import weights
+from pipeline.metrics.ndd import distance
 
 SPANS = st.integers(2, 20).flatmap(
     lambda n: st.integers(0, n - 1).flatmap(lambda s: st.tuples(st.just(n), st.just(s), st.integers(s + 1, n)))
@@ -15,7 +15,7 @@ SHARES = st.floats(0.1, 1)
 
 def totals(of: str) -> list[float]:
     """Sums of the weights for twelve words and a span of two, at each place."""
-    return [float(weights.WEIGHTS[of](12, start, start + 2).sum()) for start in range(11)]
+    return [float(distance.WEIGHTS[of](12, start, start + 2).sum()) for start in range(11)]
 
 
 def test_balanced_weights_have_one_total_wherever_the_span_is() -> None:
@@ -34,9 +34,9 @@ def test_totals_of_the_other_weights_are_those_of_the_errata() -> None:
 def test_weights_are_one_a_neighbour_and_fall_with_distance(span: tuple[int, int, int], mu: float) -> None:
     """Exponential weights are 1 next to the span and fall by μ a word on either side (NDD-05)."""
     length, start, end = span
-    for of in weights.WEIGHTS.values():
+    for of in distance.WEIGHTS.values():
         assert of(length, start, end, mu).shape == (length - (end - start),)
-    actual = weights.exponential(length, start, end, mu)
+    actual = distance.exponential(length, start, end, mu)
     before, right = actual[:start][::-1], actual[start:]
     for side in (before, right):
         assert side == pytest.approx(mu ** np.arange(len(side)))
@@ -44,4 +44,4 @@ def test_weights_are_one_a_neighbour_and_fall_with_distance(span: tuple[int, int
 
 def test_decay_makes_later_words_count_less() -> None:
     """ν^k of the words that remain, in order (NDD-19)."""
-    assert weights.decay(5, 1, 3, 0.5).tolist() == [1, 0.5, 0.25]
+    assert distance.decay(5, 1, 3, 0.5).tolist() == [1, 0.5, 0.25]

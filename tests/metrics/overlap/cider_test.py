@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.metrics.overlap.cider import cider
-from pipeline.metrics.overlap.frequencies import count_documents
+from pipeline.metrics.overlap.cider import cider, count_documents
 from tests.support.oracles.overlap_cases import Case, draw_case, read_case, score_case, seeds
 from tests.support.oracles.plain_cider import plainly
 

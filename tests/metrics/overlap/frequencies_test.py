@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.metrics.overlap.frequencies import count_documents, hash_ngrams, hash_tokens
+from pipeline.metrics.overlap.cider import count_documents, hash_ngrams, hash_tokens
 from pipeline.metrics.overlap.segments import read_batches
 from tests.support.oracles.overlap_cases import draw_case, seeds
 from tests.support.oracles.plain_cider import count_plainly

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.metrics.overlap.lcs import locate_matches, measure_lengths
+from pipeline.metrics.overlap.rouge import locate_matches, measure_lengths
 from pipeline.metrics.overlap.segments import read_batches
 from tests.support.oracles.overlap_cases import locate_plainly
 

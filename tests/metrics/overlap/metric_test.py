@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from pipeline.metrics.overlap.bleu import bleu, delta_bleu
-from pipeline.metrics.overlap.cider import cider
-from pipeline.metrics.overlap.frequencies import count_documents
+from pipeline.metrics.overlap.cider import cider, count_documents
 from pipeline.metrics.overlap.meteor import meteor
 from pipeline.metrics.overlap.metric import Metric, mean, signature
 from pipeline.metrics.overlap.rouge import rouge_l

@@ -1,7 +1,9 @@
 """n-grams that candidates share with references: by hand, and cached for their batch alone."""
 
-from pipeline.metrics.overlap.ngrams import find_matches
-from pipeline.metrics.overlap.segments import read_batches
+from dataclasses import replace
+
+from pipeline.metrics.overlap.segments import find_matches, read_batches
+from tests.support.oracles.overlap_cases import draw_case, read_case
 
 
 def test_by_hand() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.recam.retrieval import find_ranks, mrr, report
+from pipeline.metrics.recam.reading import find_ranks, mrr, report
 
 LISTS = [["trust", "hope"], ["hope", "trust", "power"], ["power", "hope"], []]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from pipeline.errors import BadInput
-from pipeline.models.commenting.similar_articles import build_index, find_nearest
+from pipeline.models.commenting.relevance import build_index, find_nearest
 
 ARTICLES = [
     ["雨", "下", "了", "一", "天", "，", "河", "涨", "了"], ["河", "边", "修", "了", "新", "路"],

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor
 
 from pipeline.metrics.ndd.distance import distances
-from pipeline.models.ndd.masked_lm import MASK_WORD, MaskedLM, load
-from pipeline.models.ndd.word_pieces import WordPieces
+from pipeline.models.ndd.masked_lm import MASK_WORD, MaskedLM, WordPieces, load
 from pipeline.models.recam.pretrained_reader import Pieces
 from tests.support.rows.tiny import LENGTH, WIDTH
 

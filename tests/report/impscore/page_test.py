@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.metrics.impscore.detection import LABELS
+from pipeline.metrics.impscore.studies import LABELS
 from pipeline.report.impscore.page import _PARTS, STUDIES, Contents, render
 from tests.report.impscore import samples
 from tests.report.impscore.samples import ABLATION, AUDIT, DATA_SETS, DETECTION, DIVERSITY, SENSITIVITY, TRIPLES

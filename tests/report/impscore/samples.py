@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.metrics.impscore.detection import LABELS
+from pipeline.metrics.impscore.studies import LABELS
 from pipeline.papers.impscore import TABLE_2
 
 SCHEMA = {

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.metrics.impscore.detection import LABELS
+from pipeline.metrics.impscore.studies import LABELS
 from pipeline.papers.impscore import TABLE_2
-from pipeline.report.impscore import model_figures, study_figures
+from pipeline.report.impscore import figures
 from pipeline.report.impscore.study_rows import average_runs
 from tests.report.impscore.samples import ABLATION, SENSITIVITY, frame, row
 from tests.support.pages import elements, words
@@ -37,11 +37,11 @@ def test_settings_may_be_whole_numbers() -> None:
 
 def test_ablation_says_both_accuracies_and_the_papers() -> None:
     """Every cell has mean ± s.d. of both accuracies, the paper's numbers beside; cells without runs a dash."""
-    texts = words(study_figures.draw_ablation(ABLATION))
+    texts = words(figures.draw_ablation(ABLATION))
     for accuracy in chain(*TABLE_2.values()):
         assert {f"{accuracy:.3f} ± 0.010", f"{accuracy:.3f}"} <= set(texts)
     assert "–" not in texts
-    lone = words(study_figures.draw_ablation(ABLATION.head(1)))
+    lone = words(figures.draw_ablation(ABLATION.head(1)))
     assert lone.count("–") == 23
     assert "0.943" in lone  # one run has no s.d.
 
@@ -56,7 +56,7 @@ SENSITIVITY_PARTS = {
 @pytest.mark.parametrize("name", SENSITIVITY_PARTS)
 def test_any_grid_draws(name: str) -> None:
     """A grid that is not full, or has one value, is drawn as points without a warning."""
-    assert study_figures.draw_sensitivity(SENSITIVITY_PARTS[name]).startswith("<svg")
+    assert figures.draw_sensitivity(SENSITIVITY_PARTS[name]).startswith("<svg")
 
 
 def test_the_surface_meets_what_was_measured() -> None:
@@ -64,12 +64,12 @@ def test_the_surface_meets_what_was_measured() -> None:
     x, y = map(np.ravel, np.meshgrid([0.1, 0.5, 1.5], [0.5, 2.0]))
     z = np.array([1.0, 3.0, 2.0, 5.0, 0.0, 4.0])
     order = np.array([3, 0, 5, 1, 4, 2])
-    surface = study_figures._interpolate(x[order], y[order], z[order])
+    surface = figures._interpolate(x[order], y[order], z[order])
     assert surface is not None
     assert surface[2][[0, 0, -1, -1], [0, -1, 0, -1]] == pytest.approx([1, 2, 5, 4])
     assert surface[2].min() >= 0
     assert surface[2].max() <= 5
-    assert study_figures._interpolate(x[:5], y[:5], z[:5]) is None
+    assert figures._interpolate(x[:5], y[:5], z[:5]) is None
 
 
 def test_detection_on_several_sources_is_not_mixed() -> None:
@@ -81,7 +81,7 @@ def test_detection_on_several_sources_is_not_mixed() -> None:
     )
     lines = [("gpt on dghsd", 0.1, 20), ("gpt on dghsd", None, 0), ("gpt on toxigen", 0.9, 10)]
     assert average_runs(rows, "detection").select("by", "value", "row_count").rows() == lines
-    assert {"● gpt on dghsd", "■ gpt on toxigen"} <= set(words(study_figures.draw_detection(rows)))
+    assert {"● gpt on dghsd", "■ gpt on toxigen"} <= set(words(figures.draw_detection(rows)))
     assert average_runs(rows[1:], "detection")["by"].unique().to_list() == ["gpt"]
 
 
@@ -91,7 +91,7 @@ def test_matrix_says_every_number(count: int) -> None:
     values = np.full((count, count), 0.33)
     np.fill_diagonal(values, 1)
     values[0, -1] = -0.001 if count > 1 else 1
-    texts = words(model_figures.draw_matrix([f"rater {i}" for i in range(count)], values, "Kendall τ"))
+    texts = words(figures.draw_matrix([f"rater {i}" for i in range(count)], values, "Kendall τ"))
     assert texts.count("1.00") == count
     assert texts.count("0.33") == max(count * count - count - 1, 0)
     assert "-0.00" not in texts
@@ -102,11 +102,11 @@ HOSTILE = ["--><script>alert(1)</script>", "$\\frac{$", "_hidden", "微博评论
 
 
 FIGURES_OF_NAMES: dict[str, Callable[[], str]] = {
-    "detection": lambda: study_figures.draw_detection(
+    "detection": lambda: figures.draw_detection(
         frame(*(row("detection", "accuracy", 0.5, LABELS[0], by=n, low=0.4, high=0.6) for n in HOSTILE))
     ),
-    "matrix": lambda: model_figures.draw_matrix(HOSTILE, np.eye(len(HOSTILE)), HOSTILE[1]),
-    "spaces": lambda: model_figures.draw_spaces([np.eye(len(HOSTILE), 2)], HOSTILE, HOSTILE[:1], [0.1]),
+    "matrix": lambda: figures.draw_matrix(HOSTILE, np.eye(len(HOSTILE)), HOSTILE[1]),
+    "spaces": lambda: figures.draw_spaces([np.eye(len(HOSTILE), 2)], HOSTILE, HOSTILE[:1], [0.1]),
 }
 
 

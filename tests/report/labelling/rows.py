@@ -5,7 +5,7 @@ import datetime
 import polars as pl
 
 from pipeline.label.schema import NO, UNSURE, YES
-from pipeline.metrics.labelling import agreement, agreement_study, label_analysis
+from pipeline.metrics.labelling import agreement, label_analysis
 from pipeline.report.labelling.data_card import Facts
 
 WIDE = pl.DataFrame(
@@ -24,7 +24,7 @@ RATED = RATED.with_columns(last_c="c")
 AGREEMENT = agreement.tabulate(RATED, resamples=50)
 RATIOS, OVERLAPS = label_analysis.class_ratios(WIDE), label_analysis.overlaps(WIDE)
 CORRELATIONS = label_analysis.correlations(WIDE)
-STUDY = agreement_study.study((0.5, 0.9, 1.0), (0.02, 0.5), items=400)
+STUDY = agreement.study((0.5, 0.9, 1.0), (0.02, 0.5), items=400)
 PREDICTABILITY = pl.DataFrame(
     {"field": ["subtext", "emotion", "other"], "svm_f1": [0.61, 0.35, None], "majority_f1": [0.4375, 0.3125, None],
      "row_count": [1234, 1200, 7], "class_count": [3, 9, 1], "left_out_count": [0, 5, 2]}

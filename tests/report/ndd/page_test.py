@@ -7,10 +7,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.examples.ndd import edits
+from pipeline.errors import BadInput
+from pipeline.examples.ndd import pairs as examples
 from pipeline.metrics.ndd import pruning
 from pipeline.papers import ndd as paper
 from pipeline.report.ndd import figures
+from pipeline.report.ndd.figures import EXAMPLES, LONG
 from pipeline.report.ndd.page import render
 from tests.support.pages import HOSTILE, Page, check_names, check_print, check_sections, tables, texts, words
 
@@ -188,8 +190,8 @@ def test_f1_is_drawn_against_cr(page: str) -> None:
 
 
 def test_measures_stand_beside_table_1(page_tables: dict[str, list[list[str]]], page: str) -> None:
-    """Tests, named as `examples.ndd.edits` makes them, stand in the order of table 1, each with the paper's r."""
-    assert set(paper.TESTS) == {*edits.TESTS, "supervised"}
+    """Tests, named as `examples.ndd.pairs` makes them, stand in the order of table 1, each with the paper's r."""
+    assert set(paper.TESTS) == {*examples.TESTS, "supervised"}
     rows = page_tables[SEEN]
     assert [row[0] for row in rows[::3]] == ["Syn–Ant", "Lemma", "Supervised"]
     assert rows[0] == ["Syn–Ant", "NDD", "0.210 0.190 to 0.230", "0.600 0.580 to 0.620", "0.191", "800"]

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.metrics.ndd import weights
+from pipeline.metrics.ndd import distance
 from pipeline.metrics.ndd.distance import DIVERGENCES
-from pipeline.score.compress import scorers, spans
+from pipeline.score.compress import scorers
 from tests.support.rows.masked import Drawn
 
 SENTENCES = [list("abcdef"), list("abac"), ["x", "y"]]
-SPANS = [spans.list_spans(len(words), 3) for words in SENTENCES]
+SPANS = [scorers.list_spans(len(words), 3) for words in SENTENCES]
 
 
 def plain(words: list[str], start: int, end: int, nu: float, kind: str, of: str, *, is_fast: bool = False) -> float:
@@ -20,7 +20,7 @@ def plain(words: list[str], start: int, end: int, nu: float, kind: str, of: str,
     def distribution(sentence: list[str], place: int) -> torch.Tensor:
         return next(model.distributions([sentence], np.array([0]), np.array([place])))[1][0]
 
-    counts = weights.WEIGHTS[of](len(words), start, end) * nu ** np.arange(len(words) - (end - start))
+    counts = distance.WEIGHTS[of](len(words), start, end) * nu ** np.arange(len(words) - (end - start))
     rest = words[:start] + words[end:]
     for place, weight in enumerate(counts):
         if is_fast and place not in (start - 1, start):
@@ -36,7 +36,7 @@ def list_cases() -> list[tuple[list[str], int, int]]:
 
 @pytest.mark.parametrize(
     ("kind", "of"),
-    [("kl", of) for of in sorted(weights.WEIGHTS)] + [(kind, "balanced") for kind in sorted(DIVERGENCES)],
+    [("kl", of) for of in sorted(distance.WEIGHTS)] + [(kind, "balanced") for kind in sorted(DIVERGENCES)],
 )
 def test_ndd_of_a_span_is_that_of_the_formula(kind: str, of: str) -> None:
     """Σ a b F over the words that remain, for every span (section 4.1, appendix C; NDD-04, 18, 19)."""
@@ -46,7 +46,7 @@ def test_ndd_of_a_span_is_that_of_the_formula(kind: str, of: str) -> None:
         assert costs == pytest.approx(expected, rel=1e-4)
 
 
-@pytest.mark.parametrize("of", sorted(weights.WEIGHTS))
+@pytest.mark.parametrize("of", sorted(distance.WEIGHTS))
 def test_fast_ndd_counts_the_words_that_touch_the_span_alone(of: str) -> None:
     """It is NDD whose other weights are 0; it asks for two neighbours a span at most, and once of equal masked words.
     NDD-20, 22.
@@ -66,7 +66,7 @@ def test_calls_grow_with_the_length_as_table_2_says() -> None:
 
     def calls(length: int, is_fast: bool, is_tree: bool) -> int:
         words, model = [str(i) for i in range(length)], Drawn()
-        candidates = np.array([[i, i + 1] for i in range(length)]) if is_tree else spans.list_spans(length, length)
+        candidates = np.array([[i, i + 1] for i in range(length)]) if is_tree else scorers.list_spans(length, length)
         scorers.ndd(model, is_fast=is_fast)([words], [candidates])
         return model.ask_count
 

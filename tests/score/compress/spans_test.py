@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.score.compress import spans
+from pipeline.score.compress import scorers
 
 LENGTHS = st.integers(1, 12)
 
@@ -24,7 +24,7 @@ def test_every_span_up_to_the_longest_is_tried_but_the_whole_sentence(length: in
     """There are Σ_k (n - k + 1) for k up to L_max, each once (NDD-14).
     The released code by an error of one leaves out the longest, and those with the last word.
     """
-    candidates, released = (spans.list_spans(length, longest, is_released=way) for way in (False, True))
+    candidates, released = (scorers.list_spans(length, longest, is_released=way) for way in (False, True))
     expected = {(s, s + k) for k in range(1, min(longest, length - 1) + 1) for s in range(length - k + 1)}
     assert {(s, e) for s, e in candidates.tolist()} == expected
     assert len(candidates) == sum(length - k + 1 for k in range(1, min(longest, length - 1) + 1))
@@ -37,8 +37,8 @@ def test_no_two_spans_that_stay_overlap_and_each_that_goes_overlaps_a_cheaper_on
 ) -> None:
     """The reading of errata E16; of those that go each overlaps one that stays and costs no more (NDD-15)."""
     candidates, scores = case
-    stays = spans.select_disjoint(candidates, scores)
-    overlaps = spans.find_overlaps(candidates)
+    stays = scorers.select_disjoint(candidates, scores)
+    overlaps = scorers.find_overlaps(candidates)
     selected = np.flatnonzero(stays)
     assert (overlaps[np.ix_(selected, selected)] == np.eye(len(selected), dtype=bool)).all()
     for dropped in np.flatnonzero(~stays):
@@ -51,26 +51,26 @@ def test_lower_bounds_select_what_the_costs_do(case: tuple[np.ndarray, np.ndarra
     candidates, scores = case
     costs, (is_final, is_closed) = np.floor(scores / 2), np.zeros((2, len(scores)), bool)
     is_open = ~is_closed
-    while (is_next := spans.find_undecided(candidates, costs, is_final, is_open)).any():
+    while (is_next := scorers.find_undecided(candidates, costs, is_final, is_open)).any():
         is_final |= is_next
         costs = np.where(is_final, scores, costs)
-    assert (spans.select_disjoint(candidates, costs) == spans.select_disjoint(candidates, scores)).all()
+    assert (scorers.select_disjoint(candidates, costs) == scorers.select_disjoint(candidates, scores)).all()
 
 
 @given(scored_spans())
 def test_released_way_keeps_what_no_cheaper_span_overlaps(case: tuple[np.ndarray, np.ndarray]) -> None:
     """Also one that itself goes drives out others; so fewer stay, and those stay the usual way as well."""
     candidates, scores = case[0], case[1] + np.arange(len(case[1])) / 100  # no two are equal
-    overlaps, is_cheaper = spans.find_overlaps(candidates), scores[None, :] < scores[:, None]
+    overlaps, is_cheaper = scorers.find_overlaps(candidates), scores[None, :] < scores[:, None]
     expected = (~(overlaps & is_cheaper).any(axis=1)).tolist()
-    stays = spans.select_disjoint(candidates, scores, is_released=True)
+    stays = scorers.select_disjoint(candidates, scores, is_released=True)
     assert stays.tolist() == expected
-    assert (spans.select_disjoint(candidates, scores) | ~stays).all()
+    assert (scorers.select_disjoint(candidates, scores) | ~stays).all()
 
 
 def test_of_equal_spans_the_longer_and_then_the_earlier_stays() -> None:
     """What costs the same drops more."""
     candidates = np.array([[1, 3], [0, 2], [0, 1], [4, 6], [5, 6]])
     for is_released in (False, True):
-        stays = spans.select_disjoint(candidates, np.ones(5), is_released=is_released)
+        stays = scorers.select_disjoint(candidates, np.ones(5), is_released=is_released)
         assert np.flatnonzero(stays).tolist() == [1, 3]

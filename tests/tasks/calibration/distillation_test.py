@@ -12,7 +12,7 @@ from pipeline import left_out, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.calibration import distillation
 from pipeline.tasks.erasure import retraining
-from pipeline.tasks.impscore.in_force import SHIPPED
+from pipeline.tasks.impscore.scoring import SHIPPED
 from pipeline.tasks.record import model_choice, models
 
 DAY = sample.DAY

@@ -11,7 +11,7 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput
 from pipeline.metrics.commenting import correlation
-from pipeline.metrics.overlap import scoring, weights
+from pipeline.metrics.overlap import scoring
 from pipeline.tasks.commenting import correlations, overlap
 from tests.examples.sources.writing import text
 
@@ -39,7 +39,7 @@ def test_metrics_are_held_against_people(graded: Path) -> None:
     assert value.to_list() == pytest.approx([2 * r / (1 + r) for r in human["value"]])  # Spearman and Brown's formula
     assert {"meteor", "w_meteor", "human"} <= set(correlations.format_table_4(rows)["metric"])
     sensitivity = correlations.measure_sensitivity(["meteor"])
-    assert set(sensitivity["preset"]) == set(weights.PRESETS)
+    assert set(sensitivity["preset"]) == set(scoring.PRESETS)
     assert sensitivity.filter(preset="none")["ratio"].to_list() == pytest.approx([1.0, 1.0])
 
 
@@ -72,7 +72,9 @@ def test_weights_raise_correlation_on_real_comments(data: Path) -> None:
         rows += [(article, *candidate, shuffled[2:14]) for candidate in shuffled[:2] if len(shuffled) > 8]
     articles, candidates, grades, reference_rows = zip(*rows, strict=True)
     references = [[words for words, _ in row] for row in reference_rows]
-    row_weights = [weights.normalise([1 + 4 * grade for _, grade in row], "(s-1)/4").tolist() for row in reference_rows]
+    row_weights = [
+        scoring.normalise_grades([1 + 4 * grade for _, grade in row], "(s-1)/4").tolist() for row in reference_rows
+    ]
     metrics = overlap.build_metrics(["meteor", "rouge_l"], lambda: iter(()))
     plain = scoring.score_segments(metrics, candidates, references)
     weighted = scoring.score_segments(metrics, candidates, references, row_weights)

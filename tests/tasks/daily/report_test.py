@@ -10,7 +10,7 @@ from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tables import empty
 from pipeline.tasks.daily import report, score
-from pipeline.tasks.impscore import in_force, references
+from pipeline.tasks.impscore import references, scoring
 from tests.tasks.conftest import Bring
 
 DAY, NEXT = sample.DAY, "2026-11-20"
@@ -23,7 +23,7 @@ def read_page(day: str = DAY) -> str:
 
 def test_page_of_the_shipped_model(scored: object) -> None:
     """The shipped model's facts are of its folder; the page is private and the same again; others have none."""
-    shipped = in_force.load_model(None)
+    shipped = scoring.load_model(None)
     assert shipped.model_id not in warehouse.scan("models").collect()["model_id"]
     html = read_page()
     path = settings.reports() / f"{DAY}.html"

@@ -10,7 +10,7 @@ from pipeline.models import encoder
 from pipeline.score import implicitness
 from pipeline.tables import empty
 from pipeline.tasks.daily import score
-from pipeline.tasks.impscore import in_force, scoring
+from pipeline.tasks.impscore import scoring
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.training import registry
 from pipeline.warehouse import buckets
@@ -46,8 +46,8 @@ def test_run_twice(scored: object) -> None:
     assert score.run(DAY) == before.height
     assert_frame_equal(scores(), before)
     assert warehouse.get_snapshot_id("embeddings") is None  # off by default
-    shipped = registry.read(in_force.SHIPPED).model_id
-    assert in_force.find_model_id(DAY) == shipped  # the only other one saw the sample alone
+    shipped = registry.read(scoring.SHIPPED).model_id
+    assert scoring.find_model_id(DAY) == shipped  # the only other one saw the sample alone
     comments = warehouse.scan("comments").select("source", "comment_id", "lang").collect()
     for lang, signature in before.join(comments, on=["source", "comment_id"]).select("lang", "signature").rows():
         encoder = "embedded" if lang == "en" else "characters"

@@ -14,7 +14,7 @@ from pipeline.errors import BadInput
 from pipeline.models.encoder import encode, load
 from pipeline.score.implicitness import implicitness, measure_distances
 from pipeline.tasks.impscore import scoring
-from pipeline.tasks.impscore.checkpoint import read_checkpoint
+from pipeline.tasks.impscore.train import read_checkpoint
 from pipeline.tasks.record import model_registry
 from tests.support.rows import tiny
 

@@ -15,8 +15,8 @@ from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups as graded
 from pipeline.models.pinned import hash_model_folder
-from pipeline.tasks.impscore import in_force, pairs, rank, scoring, train
-from pipeline.training import registry
+from pipeline.tasks.impscore import pairs, rank, scoring, train
+from pipeline.training import loop, registry
 from tests.examples.sources.writing import jsonl
 from tests.support.rows import tiny
 
@@ -50,7 +50,7 @@ def train_model(**changes: object) -> str:
 
 
 def get_shipped_id() -> str:
-    return registry.read(in_force.SHIPPED).model_id
+    return registry.read(scoring.SHIPPED).model_id
 
 
 def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Path) -> None:
@@ -69,7 +69,7 @@ def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Pat
     assert rows["data_hash"].n_unique() == 2
     promoted = rows.filter("is_promoted").select("model_id", "completion_models").rows()
     assert promoted == [(other_id, ["someone"])]
-    assert in_force.find_model_id(DAY) == in_force.find_model_id(None) == other_id != model_id
+    assert scoring.find_model_id(DAY) == scoring.find_model_id(None) == other_id != model_id
 
 
 def test_model_row_says_what_it_was_made_of(imported: object) -> None:
@@ -80,7 +80,7 @@ def test_model_row_says_what_it_was_made_of(imported: object) -> None:
     assert row["completion_models"] == ["undertone-sample"]
     assert row["kind"] == "impscore"
     assert not row["is_promoted"]
-    assert in_force.find_model_id(DAY) == in_force.find_model_id(None) == get_shipped_id()
+    assert scoring.find_model_id(DAY) == scoring.find_model_id(None) == get_shipped_id()
     assert json.loads(row["config"])["any"]["epochs"] == 5
     assert len(row["data_hash"]) == len(row["encoder_revision"]) == 64
 
@@ -91,7 +91,7 @@ def test_model_for_a_day(tables: object, enlist: Enlist) -> None:
     enlist("2026-11-12", 3, is_promoted=False)
     expected: dict[str | None, str] = dict.fromkeys(("2026-11-01", "2026-11-10", "2026-11-14"), ten)
     expected |= dict.fromkeys(("2026-11-15", "2026-11-30", None), fifteen)
-    assert {day: in_force.find_model_id(day) for day in expected} == expected
+    assert {day: scoring.find_model_id(day) for day in expected} == expected
 
 
 def test_models_by_name(tables: object, enlist: Enlist, tmp_path: Path) -> None:
@@ -100,10 +100,10 @@ def test_models_by_name(tables: object, enlist: Enlist, tmp_path: Path) -> None:
     enlist(DAY, 2)
     folder = settings.models() / model_id
     for ref in (model_id, model_id[:12], str(folder)):
-        assert in_force.load_model(ref).model_id == model_id
-    assert in_force.load_model(None).model_id == in_force.find_model_id(DAY) != model_id
-    assert in_force.load_model(get_shipped_id()).model_id == get_shipped_id()
-    assert in_force.load_model(str(in_force.SHIPPED)).model_id == get_shipped_id()
+        assert scoring.load_model(ref).model_id == model_id
+    assert scoring.load_model(None).model_id == scoring.find_model_id(DAY) != model_id
+    assert scoring.load_model(get_shipped_id()).model_id == get_shipped_id()
+    assert scoring.load_model(str(scoring.SHIPPED)).model_id == get_shipped_id()
 
 
 @pytest.mark.parametrize("ref", ["0123456", "nowhere/model", "*", "..", "abc"])
@@ -112,9 +112,9 @@ def test_models_that_are_not_there(tables: object, ref: str) -> None:
     for tail in ("0", "1"):
         (settings.models() / ("abcdef" + tail * 58)).mkdir(parents=True)
     with pytest.raises((Missing, BadInput), match=r"no folder, and 0 models|no model here"):
-        in_force.load_model(ref)
+        scoring.load_model(ref)
     with pytest.raises(Missing, match="2 models"):
-        in_force.load_model("abcdef")
+        scoring.load_model("abcdef")
 
 
 def test_a_head_for_each_language_with_groups(
@@ -192,8 +192,8 @@ def test_a_variant_without_bound_is_not_promoted(imported: Path, tiny_encoder: P
     add_pairs()
     for promote in (False, True):
         train_model(implicitness="euclidean", promote=promote)
-        assert in_force.find_model_id(DAY) == get_shipped_id()
-    assert train_model(pragmatics="cosine", promote=True) == in_force.find_model_id(DAY)
+        assert scoring.find_model_id(DAY) == get_shipped_id()
+    assert train_model(pragmatics="cosine", promote=True) == scoring.find_model_id(DAY)
 
 
 def test_the_encoder_is_found_by_its_hash(

@@ -19,7 +19,7 @@ from pipeline.errors import Refused, Retry
 from pipeline.llm import client
 from pipeline.llm.ledger import answers as ledger
 from pipeline.llm.questions import judging
-from pipeline.metrics.impscore.ranking import kendall_tau
+from pipeline.metrics.impscore.studies import kendall_tau
 from pipeline.tasks import asking
 from pipeline.tasks.judging import judge as work
 from pipeline.tasks.judging.judge import Judgement

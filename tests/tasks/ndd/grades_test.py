@@ -11,7 +11,7 @@ import pytest
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.label.compression import FORM
-from pipeline.metrics.ndd.integrity import AGREEMENT
+from pipeline.metrics.ndd.compression import AGREEMENT
 from pipeline.papers.ndd import TABLE_13
 from pipeline.slices import parse_day
 from pipeline.tasks.labelling import projects, release

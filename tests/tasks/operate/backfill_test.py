@@ -13,7 +13,7 @@ from pipeline import warehouse
 from pipeline.errors import BadInput
 from pipeline.tables import empty
 from pipeline.tasks.daily import collect, score, tokenize
-from pipeline.tasks.impscore import in_force
+from pipeline.tasks.impscore import scoring
 from pipeline.tasks.operate import backfill, heal
 from tests.support.commands import import_here
 from tests.support.rows.contents import check_equal, read_tables
@@ -132,7 +132,7 @@ def test_a_mended_day(expected: Tables, stock: tuple[Path, Path, Tables]) -> Non
 
 def test_a_model_promoted_in_between(expected: Tables, enlist: Enlist, tiny_encoder: Path) -> None:
     """Days after the model's day are scored by it, whenever they were scored before; earlier rows stay as they were."""
-    shipped = in_force.load_model(None).model_id
+    shipped = scoring.load_model(None).model_id
     for day in DAYS:
         backfill.run(day, ["collect"])
     score.run(LAST)

@@ -4,7 +4,7 @@ import pytest
 
 from pipeline import settings, warehouse
 from pipeline.errors import Missing, Retry
-from pipeline.tasks.impscore import in_force
+from pipeline.tasks.impscore import scoring
 from pipeline.tasks.record import models
 from tests.tasks.conftest import Enlist
 
@@ -14,10 +14,10 @@ DAY, NEXT, LATER = "2026-11-19", "2026-11-20", "2026-11-21"
 def test_an_older_model_is_promoted_again(tables: object, enlist: Enlist) -> None:
     """A promoted id is in force from the given day, is recorded, and leaves the days before it as they were."""
     first, second = enlist(DAY, 1), enlist(NEXT, 2)
-    assert in_force.find_model_id(None) == second
+    assert scoring.find_model_id(None) == second
     row = models.promote(first[:10], LATER)
     assert (row["promotion"]["is_forced"], row["promotion"]["replaced"]) == (True, second)
-    assert [in_force.find_model_id(day) for day in (DAY, NEXT, LATER, None)] == [first, second, first, first]
+    assert [scoring.find_model_id(day) for day in (DAY, NEXT, LATER, None)] == [first, second, first, first]
     assert models.read_model(first)["promotion"]["reason"] == "promoted by request"
     assert models.list_models().filter("is_in_force").select("model_id", "day").rows() == [(first, row["day"])]
 
@@ -27,9 +27,9 @@ def test_rollbacks_undo_promotions_in_order(tables: object, enlist: Enlist, days
     """Each rollback puts the model before in force, of the same day too; after the last the shipped one answers."""
     model_ids = [enlist(day, seed) for seed, day in enumerate(days)]
     for model_id in reversed(model_ids):
-        assert in_force.find_model_id(None) == model_id
+        assert scoring.find_model_id(None) == model_id
         assert models.roll_back("impscore")["model_id"] == model_id
-    assert in_force.choose_model().is_shipped
+    assert scoring.choose_model().is_shipped
     with pytest.raises(Missing, match="no model of kind 'impscore' is promoted; kinds with one: none"):
         models.roll_back("impscore")
     assert warehouse.scan("models").collect().height == 3
@@ -49,9 +49,9 @@ def test_a_rollback_is_one_commit(tables: object, enlist: Enlist, monkeypatch: p
     monkeypatch.setattr(warehouse, "replace", fail_once)
     with pytest.raises(Retry):
         models.roll_back("impscore")
-    assert in_force.find_model_id(None) == second
+    assert scoring.find_model_id(None) == second
     models.roll_back("impscore")
-    assert (in_force.find_model_id(None), len(calls)) == (first, 2)
+    assert (scoring.find_model_id(None), len(calls)) == (first, 2)
 
 
 def test_training_again_keeps_what_was_decided(tables: object, enlist: Enlist) -> None:
@@ -59,10 +59,10 @@ def test_training_again_keeps_what_was_decided(tables: object, enlist: Enlist) -
     first = enlist(DAY, 1)
     models.roll_back("impscore")
     assert enlist(DAY, 1) == first
-    assert in_force.choose_model().is_shipped
+    assert scoring.choose_model().is_shipped
     second = enlist(DAY, 2)
     assert enlist(DAY, 1) == first
-    assert in_force.find_model_id(None) == second
+    assert scoring.find_model_id(None) == second
 
 
 def test_what_cannot_be_promoted(tables: object, enlist: Enlist) -> None:

@@ -11,14 +11,14 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from pipeline import sample, settings, warehouse
-from pipeline.errors import BadInput
-from pipeline.metrics.impscore.implicitness import tabulate_figure_3
+from pipeline import left_out, sample, settings, warehouse
+from pipeline.errors import BadInput, Refused
+from pipeline.metrics.impscore.studies import tabulate_figure_3
 from pipeline.models import encoder as encoders
 from pipeline.models.impscore import DESIGNS
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs, rank, scoring
-from pipeline.tasks.studies import page, questionnaires
+from pipeline.tasks.studies import page
 from pipeline.tasks.studies import rows as study_rows
 from pipeline.training.impscore import heads
 from pipeline.training.impscore.fit import make_recipe
@@ -230,12 +230,10 @@ def test_people_answer_questionnaires(
     """All ten items wait; without answers nothing is published, then means of simulated people and the model, once."""
     monkeypatch.setattr(page.spaces, "lay_out", lambda vectors: vectors[:, :2])  # takes half a minute
     model_id = enlist(DAY, 1)
-    assignment = questionnaires.assign_tasks(kind, DAY, "files")
+    assignment = study_rows.assign_tasks(kind, DAY, "files")
     assert (assignment["tasks"], assignment["waiting"]) == (10, 10)
     assert (Path(assignment["place"]) / "hiring.md").is_file()
-    counts = [
-        questionnaires.collect_answers(kind, DAY, tool, None, "r") for tool in ("files", "simulated", "simulated")
-    ]
+    counts = [study_rows.collect_answers(kind, DAY, tool, None, "r") for tool in ("files", "simulated", "simulated")]
     assert counts[0] == 0 < counts[1] == counts[2]
     rows = load_table()
     assert set(rows["model_id"]) == {model_id}

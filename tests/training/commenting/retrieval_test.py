@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.models.commenting import similar_articles
-from pipeline.models.commenting.relevance import number_words
+from pipeline.models.commenting.relevance import find_nearest, number_words
 from pipeline.training.commenting import relevance, retrieval
 from pipeline.training.commenting.retrieval import Commenter, comment, fit, load
 from pipeline.training.loop import TrainingResult
@@ -65,7 +64,7 @@ def test_candidates_are_the_comments_of_the_nearest_articles(commenter: Commente
     articles, comments = corpus()
     train = articles.filter(pl.col("split") == "train", pl.col("article_id") != "bare")
     texts = [title + content for title, content in zip(*make_articles().values(), strict=True)]
-    near = similar_articles.find_nearest(commenter.articles, pl.Series(texts), k)
+    near = find_nearest(commenter.articles, pl.Series(texts), k)
     for row in range(8):
         ids = train["article_id"].gather(near.places[row]).to_list()
         union = comments.filter(pl.col("article_id").is_in(ids))["text"].unique()

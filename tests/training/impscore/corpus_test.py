@@ -3,7 +3,7 @@
 import polars as pl
 import torch
 
-from pipeline.training.impscore.corpus import SIDES, make_corpus
+from pipeline.training.impscore.fit import SIDES, make_corpus
 
 
 def test_triples_point_at_their_texts(pairs: pl.DataFrame, groups: pl.DataFrame) -> None:

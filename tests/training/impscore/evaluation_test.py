@@ -6,8 +6,8 @@ import pytest
 
 from pipeline.metrics.impscore import artefacts
 from pipeline.tables import TABLES
-from pipeline.training.impscore import evaluation
-from pipeline.training.impscore.evaluation import COLUMNS, evaluate, evaluate_groups, list_epochs
+from pipeline.training.impscore import heads
+from pipeline.training.impscore.heads import COLUMNS, evaluate, evaluate_groups, list_epochs
 
 METRICS = {
     "implicitness_accuracy", "pragmatics_accuracy", "implicitness_of_implicit", "implicitness_of_explicit",
@@ -139,9 +139,9 @@ def test_choices_by_the_models_own_distance() -> None:
     With the cosine variant directions decide: what is far along the own one is nearer than what is close by.
     """
     swapped = move([0, 0], [0, 0], [10, 0], [20, 0], [20, 0], [10, 0])  # the most implicit sentences of b and c
-    assert evaluation._measure_choices(swapped, 42, "euclidean") == pytest.approx(1 / 3, abs=1e-6)
+    assert heads._measure_choices(swapped, 42, "euclidean") == pytest.approx(1 / 3, abs=1e-6)
     apart = move([1, 0], [9, 0], [0, 1], [0, 9], [-1, 1], [-9, 9])
     near = move([1, 0], [9, 0], [0, 1], [0, 9], [-1, -1], [-0.1, -0.1])
-    assert evaluation._measure_choices(apart, 42, "cosine") == 1.0
-    assert evaluation._measure_choices(near, 42, "cosine") == 1.0
-    assert evaluation._measure_choices(near, 42, "euclidean") < 1.0
+    assert heads._measure_choices(apart, 42, "cosine") == 1.0
+    assert heads._measure_choices(near, 42, "cosine") == 1.0
+    assert heads._measure_choices(near, 42, "euclidean") < 1.0

@@ -12,13 +12,11 @@ import pytest
 import torch
 
 from pipeline.examples.splits import SPLIT_OF
-from pipeline.metrics.impscore.ranking import kendall_tau
+from pipeline.metrics.impscore.studies import kendall_tau
 from pipeline.models.encoder import Encoder
 from pipeline.models.impscore import ImpScore, Meaning
 from pipeline.training.impscore import fit as impscore
-from pipeline.training.impscore.corpus import Corpus, make_corpus
-from pipeline.training.impscore.embedding import Frozen, Tuned
-from pipeline.training.impscore.fit import Recipe, TrainingResult, fit, make_recipe
+from pipeline.training.impscore.fit import Corpus, Frozen, Recipe, TrainingResult, Tuned, fit, make_corpus, make_recipe
 from tests.support.killed import equal_weights, killed_after
 
 Embed = Callable[[Corpus], Frozen]

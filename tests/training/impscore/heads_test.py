@@ -13,8 +13,7 @@ from pipeline.score import implicitness as scoring
 from pipeline.training import registry
 from pipeline.training.impscore import fit as impscore
 from pipeline.training.impscore import heads
-from pipeline.training.impscore.corpus import Corpus
-from pipeline.training.impscore.fit import Recipe
+from pipeline.training.impscore.fit import Corpus, Recipe
 
 SMALL: dict[str, Any] = {"batch": 10, "epochs": 3, "pooling": "layers"}
 

@@ -17,7 +17,7 @@ from pipeline.errors import BadInput
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.training import loop
 from pipeline.training.loop import TrainingResult
-from pipeline.training.recam import hypernyms, masked_lm
+from pipeline.training.recam import masked_lm
 from pipeline.training.recam import pretrained_reader as readers
 from pipeline.training.recam import pretrained_reading as reading
 from pipeline.training.recam.pretrained_reader import PROFILES, Recipe, answer, compute_loss, fit, load, make_recipe
@@ -250,17 +250,17 @@ def test_hypernyms_make_more_items_to_learn_from(
 ) -> None:
     """Small words of passages and options are replaced; none comes to equal another; validation items stay alone."""
     hypernym_of = {"soup": "dish", "cold": "nice", "late": "time", "see": "perceive"}
-    monkeypatch.setattr(hypernyms, "find_hypernym", hypernym_of.get)
-    more = hypernyms.augment(items, 1.0, 1)
+    monkeypatch.setattr(reading, "find_hypernym", hypernym_of.get)
+    more = reading.augment(items, 1.0, 1)
     assert more["item_id"].to_list() == [f"i{i}+hypernyms" for i in range(12)]
     assert more["article"][0] == "See the dish and the house."  # capitals may be a name
     assert more["label"].to_list() == items["label"].to_list()
     for old, new in zip(items["options"].to_list(), more["options"].to_list(), strict=True):
         assert new == ["time" if option == "late" else option for option in old]  # nice is there already
-    assert hypernyms.augment(items, 0.0, 1).is_empty()
-    half = hypernyms.augment(items, 0.5, 1)
-    assert half.equals(hypernyms.augment(items, 0.5, 1))
-    assert not half.equals(hypernyms.augment(items, 0.5, 2))
+    assert reading.augment(items, 0.0, 1).is_empty()
+    half = reading.augment(items, 0.5, 1)
+    assert half.equals(reading.augment(items, 0.5, 1))
+    assert not half.equals(reading.augment(items, 0.5, 2))
     augmented = fit(items, replace(TINY, epochs=1, hypernyms=0.9), tiny_folder)
     assert augmented.history["count"].to_list() == [1]
     assert augmented.history["loss"][0] != result.history["loss"][0]
@@ -269,7 +269,7 @@ def test_hypernyms_make_more_items_to_learn_from(
 @pytest.mark.usefixtures("wordnet")
 def test_hypernyms_are_wordnets() -> None:
     """A dog is a canine, years are time periods; to see is no noun, an entity a root, a qxv no word."""
-    hypernym_of = {word: hypernyms.find_hypernym(word) for word in ("dog", "years", "see", "entity", "qxv")}
+    hypernym_of = {word: reading.find_hypernym(word) for word in ("dog", "years", "see", "entity", "qxv")}
     assert hypernym_of == {"dog": "canine", "years": "time period", "see": None, "entity": None, "qxv": None}
 
 

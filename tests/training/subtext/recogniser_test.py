@@ -17,8 +17,7 @@ from pipeline.models.encoder import Encoder
 from pipeline.models.word_vectors import WordVectors
 from pipeline.training.loop import TrainingResult
 from pipeline.training.subtext import recogniser
-from pipeline.training.subtext.reading import Recipe
-from pipeline.training.subtext.recogniser import fit, load, make_recipe, predict, predict_probabilities
+from pipeline.training.subtext.recogniser import Recipe, fit, load, make_recipe, predict, predict_probabilities
 from tests.support.killed import check_resuming, equal_weights
 
 TEXTS = ["真是好样的", "谢谢你这么准时", "今天天气不错", "这部电影很长", "你可真聪明"]

@@ -23,14 +23,12 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.recam.balance.barred import CODE, REASONS, relate_words
-from pipeline.examples.recam.balance.drawing import WRONG, Probabilities, draw_words, fit_probabilities
-from pipeline.examples.recam.balance.fits import fit_questions
-from pipeline.examples.recam.balance.lexicon import Ids, Lexicon, Masks, build_lexicon, draw_rates, thin_items
-from pipeline.examples.recam.balance.pool import Pool, build_pool, read_candidates
-from pipeline.examples.recam.choices import SEED, Choices, place_options
+from pipeline.examples.recam.balance import drawing
+from pipeline.examples.recam.balance import lexicon as lexicons
+from pipeline.examples.recam.balance.drawing import WRONG, Pool, Probabilities
+from pipeline.examples.recam.balance.lexicon import CODE, REASONS, Ids, Lexicon, Masks
+from pipeline.examples.recam.building import SEED, SIMILAR, Choices, Vectors, place_options
 from pipeline.examples.recam.items import SCHEMA, normalise
-from pipeline.examples.recam.targets import SIMILAR, Vectors
 from pipeline.io.hashes import hash_number
 
 MIN_CHOICES = 2 * WRONG  # words an item may choose from; of fewer the weights cannot be fitted
@@ -38,12 +36,9 @@ MAX_GOLD = 0.3  # probability of a gold word by the question alone, above which 
 
 
 def choose_balanced(
-    items: pl.DataFrame,
-    candidates: pl.DataFrame,
-    vectors: Vectors | None = None,
-    threshold: float = SIMILAR,
+    items: pl.DataFrame, candidates: pl.DataFrame, vectors: Vectors | None = None, threshold: float = SIMILAR,
     seed: int = SEED,
-) -> Choices:
+) -> Choices:  # fmt: skip
     """Choose four wrong options for each item, such that no baseline of `metrics.recam.audit` finds the right one.
 
     Options are in small letters. Words are compared by all their base forms. A wrong option is not in the passage or
@@ -66,33 +61,37 @@ def choose_balanced(
     hashes = pl.Series([hash_number(f"{seed} {item_id}") for item_id in items["item_id"]], dtype=pl.UInt64)
     items = items.with_columns(pl.col("answer").str.to_lowercase(), passage=normalise(), draw=hashes)
     ordered = items.sort("item_id")  # no result depends on the order of the rows
-    items, lexicon = build_lexicon(ordered)
-    relations = relate_words(lexicon, vectors, threshold)
+    items, lexicon = lexicons.build_lexicon(ordered)
+    relations = lexicons.relate_words(lexicon, vectors, threshold)
 
     def weigh(rows: pl.DataFrame) -> _Weights:
-        reader_words, untyped = read_candidates(rows, candidates, lexicon)
-        pool = build_pool(rows, reader_words, lexicon, relations, fit_questions(rows, lexicon, vectors), seed)
+        reader_words, untyped = drawing.read_candidates(rows, candidates, lexicon)
+        pool = drawing.build_pool(
+            rows, reader_words, lexicon, relations, lexicons.fit_questions(rows, lexicon, vectors), seed
+        )
         draws = pool.filter(pool.code == CODE["not_drawn"])
         is_in = np.bincount(draws.item, minlength=rows.height) >= MIN_CHOICES
         draws = draws.filter(is_in[draws.item])
         gold = rows["type"].to_numpy()
-        rates = draw_rates(gold[is_in], lexicon, seed)
-        return _Weights(pool, untyped, draws, is_in, fit_probabilities(draws, is_in, gold, lexicon, rates, seed))
+        rates = lexicons.draw_rates(gold[is_in], lexicon, seed)
+        return _Weights(
+            pool, untyped, draws, is_in, drawing.fit_probabilities(draws, is_in, gold, lexicon, rates, seed)
+        )
 
     is_first = items.select((pl.col("draw") == pl.col("draw").min()).over("passage")).to_series().to_numpy()
     fit_items, same_article = _split(items, np.where(is_first, "", "same_article"))
     # first for all, to find the items that have too few words or need no passage, then for the rest
-    fit_items, thinned = _split(fit_items, thin_items(fit_items, lexicon))
+    fit_items, thinned = _split(fit_items, lexicons.thin_items(fit_items, lexicon))
     weights = weigh(fit_items)
     reasons = np.where(weights.is_in, "", "too_few_choices").astype(object)
     reasons[weights.probabilities.gold > MAX_GOLD] = "told_by_question"
     explained = _explain(weights, fit_items, lexicon, np.full((fit_items.height, WRONG), -1, np.int32))
     fit_items, unfit = _split(fit_items, reasons)
     explained = explained.join(unfit, left_on="item_id", right_on="row_key", how="semi")
-    fit_items, thinned_again = _split(fit_items, thin_items(fit_items, lexicon))
+    fit_items, thinned_again = _split(fit_items, lexicons.thin_items(fit_items, lexicon))
     weights = weigh(fit_items)
     draw = fit_items["draw"].to_numpy()
-    types, is_full = draw_words(weights.draws, weights.probabilities.drawn, draw, lexicon, relations, seed)
+    types, is_full = drawing.draw_words(weights.draws, weights.probabilities.drawn, draw, lexicon, relations, seed)
     explained = pl.concat([explained, _explain(weights, fit_items, lexicon, np.where(is_full[:, None], types, -1))])
     fit_items, too_few = _split(fit_items, np.where(is_full, "", "too_few_choices"))
     words = lexicon.words.gather(lexicon.word[types[is_full].ravel()]).to_list()
@@ -127,11 +126,9 @@ def _explain(weights: _Weights, items: pl.DataFrame, lexicon: Lexicon, types: Id
     is_drawn = np.isin(pool.item.astype(np.int64) * width + pool.type, row * width + types[row, place])
     listed = pool._replace(code=np.where(is_drawn, 0, pool.code)).filter((pool.times > 0) | is_drawn)
     columns = {
-        "item_id": items["item_id"].gather(listed.item),
-        "word": lexicon.words.gather(lexicon.word[listed.type]),
-        "token_count": listed.times.astype(np.int64),
-        "best_rank": listed.rank.astype(np.int64),
+        "item_id": items["item_id"].gather(listed.item), "word": lexicon.words.gather(lexicon.word[listed.type]),
+        "token_count": listed.times.astype(np.int64), "best_rank": listed.rank.astype(np.int64),
         "reason": pl.Series(REASONS, dtype=pl.String).gather(listed.code),
-    }
+    }  # fmt: skip
     words = pl.DataFrame(columns).with_columns(best_rank=pl.when(pl.col("token_count") > 0).then("best_rank"))
     return pl.concat([words, weights.untyped])

@@ -1,12 +1,20 @@
-"""The gold words of a set, their shapes, relatives and rates (steps 1 and 2), and draws by names alone."""
+"""The gold words of a set, their shapes, relatives and rates (steps 1 and 2), and draws by names alone.
+Which words may not be options of an item; and how well words fit a question, for somebody who knows the other items but
+no passage (step 3).
+"""
 
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.examples.recam.items import OPTIONS
+from pipeline.examples.recam.building import Vectors
+from pipeline.examples.recam.items import OPTIONS, PLACEHOLDER
 from pipeline.io.hashes import hash_number
 from pipeline.text import wordnet
 
@@ -49,15 +57,12 @@ def build_lexicon(items: pl.DataFrame) -> tuple[pl.DataFrame, Lexicon]:
     synonyms = [frozenset(name for pool in pools_of_word for name in pool.synonyms) for pools_of_word in near]
     antonyms = [frozenset(name for pool in pools_of_word for name in pool.antonyms) for pools_of_word in near]
     lexicon = Lexicon(
-        words=words,
-        names=names,
+        words=words, names=names,
         related=[own_synonyms | own_antonyms for own_synonyms, own_antonyms in zip(synonyms, antonyms, strict=True)],
-        synonyms=synonyms,
-        word=np.searchsorted(words.to_numpy(), types["answer"].to_numpy()).astype(np.int32),
-        shape=types["shape"].to_numpy(),
-        types=types.select("type", "shape", word="answer"),
+        synonyms=synonyms, word=np.searchsorted(words.to_numpy(), types["answer"].to_numpy()).astype(np.int32),
+        shape=types["shape"].to_numpy(), types=types.select("type", "shape", word="answer"),
         draw=np.array([hash_number(word) for word in words], np.uint64),
-    )
+    )  # fmt: skip
     return items.join(types, on=["label", "answer"], how="left", maintain_order="left"), lexicon
 
 
@@ -135,3 +140,183 @@ def draw_rates(gold: Ids, lexicon: Lexicon, seed: int) -> Floats:
         grid_rates = grid[np.minimum(places, len(grid) - 1)]
         rates[is_shape] = grid_rates * counts[is_shape].sum() / grid_rates.sum()
     return rates
+
+
+REASONS = (
+    None, "not_drawn", "gold", "form_of_gold", "synonym_of_gold", "similar_to_gold", "in_question", "in_passage",
+    "related_in_passage", "other_article", "other_shape", "no_gold_word",
+)  # fmt: skip
+"""Why a candidate was not drawn: null for drawn ones; other_article: it needs `an` where the gold word needs `a`."""
+CODE = {reason: code for code, reason in enumerate(REASONS)}
+_TOKEN = re.compile(r"\w+")
+
+
+def relate_words(lexicon: Lexicon, vectors: Vectors | None, threshold: float) -> Any:
+    """Return which words may not stand in one item: a sparse table [words, words] of places in `REASONS`."""
+    from scipy.sparse import csr_array
+
+    count = len(lexicon.words)
+    words_by_name = defaultdict(list)
+    for word, names in enumerate(lexicon.names):
+        for name in names:
+            words_by_name[name].append(word)
+
+    def list_keys(names_by_word: Sequence[Iterable[str]]) -> Keys:
+        pairs = {(a, b) for a, names in enumerate(names_by_word) for name in names for b in words_by_name[name]}
+        return np.array(sorted({key for a, b in pairs for key in (a * count + b, b * count + a)}), np.int64)
+
+    near: list[Keys] = [np.zeros(0, np.int64)]
+    if vectors and count:
+        units = normalise(vectors(lexicon.words.to_list()))
+        for start in range(0, count, ROWS):
+            rows, columns = np.nonzero(units[start : start + ROWS] @ units.T > threshold)
+            near.append((rows + start) * count + columns)
+    keys_by_reason = {
+        "gold": np.arange(count, dtype=np.int64) * (count + 1), "form_of_gold": list_keys(lexicon.names),
+        "synonym_of_gold": list_keys(lexicon.synonyms), "similar_to_gold": np.concatenate(near),
+    }  # fmt: skip
+    codes = np.concatenate([np.full(len(keys), CODE[reason], np.uint8) for reason, keys in keys_by_reason.items()])
+    pairs, first = np.unique(np.concatenate(list(keys_by_reason.values())), return_index=True)  # the first reason holds
+    return csr_array((codes[first], np.divmod(pairs, max(count, 1))), shape=(count, count))
+
+
+def bar_words(items: pl.DataFrame, lexicon: Lexicon, relations: Any) -> Iterator[tuple[slice, npt.NDArray[np.uint8]]]:
+    """Yield, for `ROWS` items at a time, the first reason why each word may not stand in them [items, words]."""
+    gold = lexicon.word[items["type"].to_numpy()]
+    has_vowel = lexicon.words.str.contains("^[aeiou]").to_numpy()
+    has_article = items["question"].str.contains(rf"(?i)\ban?\s+{PLACEHOLDER}").to_numpy()
+    for rows, masks in _find_words(items, lexicon):
+        codes = relations[gold[rows]].toarray()
+        masks["other_article"] = has_article[rows, None] & (has_vowel != has_vowel[gold[rows], None])
+        for reason, mask in masks.items():
+            codes[(codes == 0) & mask] = CODE[reason]
+        codes[codes == 0] = CODE["not_drawn"]
+        yield rows, codes
+
+
+def _find_words(items: pl.DataFrame, lexicon: Lexicon) -> Iterator[tuple[slice, dict[str, Masks]]]:
+    """Yield, for `ROWS` items at a time, which words the question and the passage hold in any form [items, words]."""
+    from scipy.sparse import csr_array
+
+    ids: dict[str, int] = {}
+    forms, related = (
+        [[ids.setdefault(name, len(ids)) for name in names] for names in lists]
+        for lists in (lexicon.names, lexicon.related)
+    )
+
+    def build_table(rows: Iterable[Iterable[int]]) -> Any:
+        columns = [sorted(set(row)) for row in rows]
+        ends = np.cumsum([0, *map(len, columns)])
+        flat = np.array([column for row in columns for column in row], np.int64)
+        return csr_array((np.ones(len(flat), np.int32), flat, ends), shape=(len(columns), max(len(ids), 1)))
+
+    form_table, related_table = (build_table(rows).T.tocsr() for rows in (forms, related))
+    ids_by_token: dict[str, tuple[int, ...]] = {}
+
+    def list_ids(text: str) -> Iterator[int]:
+        for token in set(_TOKEN.findall(text.lower())):
+            if token not in ids_by_token:
+                token_forms = {token, *(wordnet.lemmatize(token, upos) for upos in wordnet.POS)}
+                ids_by_token[token] = tuple(ids[form] for form in token_forms if form in ids)
+            yield from ids_by_token[token]
+
+    for start in range(0, items.height, ROWS):
+        part = items[start : start + ROWS]
+        question, passage = (build_table(map(list_ids, part[name])) for name in ("question", "article"))
+        counts = {
+            "in_question": question @ form_table,
+            "in_passage": passage @ form_table,
+            "related_in_passage": passage @ related_table,
+        }
+        yield slice(start, start + part.height), {reason: table.toarray() > 0 for reason, table in counts.items()}
+
+
+_SMOOTH = 5.0  # prior count of a neighbour with all words alike
+_PIECE = re.compile(r"\w+|[^\w\s]")
+
+
+class Fit(NamedTuple):
+    """How well words fit each item's question, measured on other items: the product of two tables."""
+
+    questions: Any  # [items, f]
+    words: Any  # [f, words]
+    gold_loss: Floats  # of each item: by how much its gold word fits worse, leaving the item out
+    is_of_words: bool
+
+    def __call__(self, rows: slice) -> Singles:
+        """Return the fits of some items [rows, words]."""
+        product = self.questions[rows] @ self.words
+        return np.asarray(product if isinstance(product, np.ndarray) else product.toarray(), np.float32)
+
+
+def fit_questions(items: pl.DataFrame, lexicon: Lexicon, vectors: Vectors | None) -> list[Fit]:
+    """Fit by the one and two words on each side of the placeholder, by the whole question, and by vectors."""
+    gold = lexicon.word[items["type"].to_numpy()]
+    halves = (map(str.lower, question.partition(PLACEHOLDER)) for question in items["question"])
+    sides = [(["^", *_PIECE.findall(left)], [*_PIECE.findall(right), "$"]) for left, _, right in halves]
+    before, after = [left[-1:] for left, _ in sides], [right[:1] for _, right in sides]
+    far = [sorted({word for word in chain(*parts) if len(word) > 3}) for parts in sides]
+    around = [[f"{' '.join(left[-2:])} <", f"> {' '.join(right[:2])}"] for left, right in sides]
+    pairs_before, pairs_after = (_list_neighbours(sides, lexicon, side) for side in (0, 1))
+    tables = ((before, None), (after, None), (before, pairs_before), (after, pairs_after), (around, None), (far, None))
+    fits = [_fit_features(gold, len(lexicon.words), features, pairs) for features, pairs in tables]
+    if vectors and sides:
+        means = _average_vectors([[*chain(*parts)] for parts in sides], vectors)
+        units = normalise(vectors(lexicon.words.to_list())).T
+        fits.append(Fit(means, units, np.zeros(len(sides)), is_of_words=False))
+    return fits
+
+
+def _list_neighbours(
+    sides: Sequence[tuple[Sequence[str], Sequence[str]]], lexicon: Lexicon, side: int
+) -> list[tuple[str, int]]:
+    """List where questions hold gold words: the word to their left (side 0) or right (1), and their number."""
+    ids = {name: row for row, name in enumerate(lexicon.words)}
+    pairs = chain.from_iterable(pairwise(part) for part in chain(*sides))
+    return [(pair[side], ids[pair[1 - side]]) for pair in pairs if pair[1 - side] in ids]
+
+
+def _average_vectors(rows: Sequence[Sequence[str]], vectors: Vectors) -> Singles:
+    parts = []
+    for start in range(0, len(rows), ROWS):
+        part = rows[start : start + ROWS]
+        names = sorted(set(chain(*part)))
+        vector_of = dict(zip(names, vectors(names), strict=True))
+        parts.append(np.array([np.mean([vector_of[name] for name in row], axis=0) for row in part]))
+    return normalise(np.concatenate(parts))
+
+
+def _fit_features(
+    gold: Ids, word_count: int, features: Sequence[Sequence[str]], pairs: Sequence[tuple[str, int]] | None
+) -> Fit:
+    """Sum log (n(f, w) + s p(w)) / (s p(w)) over features f of an item: how much they make a word more probable.
+    n counts the gold words of items with f, without the item's own gold word; or the given pairs (feature, word).
+    """
+    from scipy.sparse import coo_array, csr_array
+
+    ids: dict[str, int] = {}
+    rows = [[ids.setdefault(feature, len(ids)) for feature in row] for row in features]
+    ends = np.cumsum([0, *map(len, rows)])
+    flat = np.fromiter(chain(*rows), np.int64, int(ends[-1]))
+    item = np.repeat(np.arange(len(rows)), np.diff(ends))
+    shape = (len(ids), word_count)
+    feature, word = flat, gold[item].astype(np.int64)
+    if pairs is not None:
+        id_pairs = np.array([(ids[name], number) for name, number in pairs if name in ids], np.int64)
+        feature, word = id_pairs.reshape(-1, 2).T
+    counts = coo_array((np.ones(len(word)), (feature, word)), shape=shape).tocsr().tocoo()
+    sizes = np.bincount(word, minlength=word_count) + 0.5
+    scale = _SMOOTH / max(len(word) + 0.5 * word_count, 1)
+    values = np.log1p(counts.data / (sizes[counts.col] * scale))
+    losses: Floats = np.zeros(len(flat))
+    if pairs is None:
+        keys = counts.row * np.int64(word_count) + counts.col
+        places = np.searchsorted(keys, flat * word_count + gold[item])
+        sizes_without = sizes[gold[item]] - np.diff(ends)[item]  # without the item the word is rarer, too
+        losses = values[places] - np.log1p((counts.data[places] - 1) / (sizes_without * scale))
+    return Fit(
+        csr_array((np.ones(len(flat)), flat, ends), shape=(len(rows), shape[0])),
+        csr_array((values, (counts.row, counts.col)), shape=shape),
+        np.bincount(item, weights=losses, minlength=len(rows)).astype(np.float64),
+        is_of_words=True,
+    )

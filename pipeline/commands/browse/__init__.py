@@ -1,1 +1,0 @@
-"""`undertone browse` and `undertone export site`."""

@@ -1,1 +1,0 @@
-"""Commands about semantic distance and text compression."""
