@@ -26,8 +26,8 @@ class Inputs(NamedTuple):
     ratios: pl.DataFrame  # of metrics.labelling.label_analysis: class_ratios
     overlaps: pl.DataFrame  # overlaps
     correlations: pl.DataFrame  # correlations
-    predictability: pl.DataFrame | None  # of metrics.labelling.predictability.measure_fields; None: not measured
-    study: pl.DataFrame | None  # of metrics.labelling.agreement_study.study; None: not run
+    predictability: pl.DataFrame | None  # of metrics.labelling.label_analysis.measure_fields; None: not measured
+    study: pl.DataFrame | None  # of metrics.labelling.agreement.study; None: not run
     open: pl.DataFrame  # round, stage, field_count: fields that wait in each step
 
 

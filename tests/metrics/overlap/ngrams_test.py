@@ -1,9 +1,6 @@
 """n-grams that candidates share with references: by hand, and cached for their batch alone."""
 
-from dataclasses import replace
-
 from pipeline.metrics.overlap.segments import find_matches, read_batches
-from tests.support.oracles.overlap_cases import draw_case, read_case
 
 
 def test_by_hand() -> None:

@@ -7,12 +7,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.errors import BadInput
 from pipeline.examples.ndd import pairs as examples
 from pipeline.metrics.ndd import pruning
 from pipeline.papers import ndd as paper
 from pipeline.report.ndd import figures
-from pipeline.report.ndd.figures import EXAMPLES, LONG
 from pipeline.report.ndd.page import render
 from tests.support.pages import HOSTILE, Page, check_names, check_print, check_sections, tables, texts, words
 

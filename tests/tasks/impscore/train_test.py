@@ -16,7 +16,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups as graded
 from pipeline.models.pinned import hash_model_folder
 from pipeline.tasks.impscore import pairs, rank, scoring, train
-from pipeline.training import loop, registry
+from pipeline.training import registry
 from tests.examples.sources.writing import jsonl
 from tests.support.rows import tiny
 

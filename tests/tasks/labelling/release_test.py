@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.label import schema
-from pipeline.metrics.labelling import agreement_study
+from pipeline.metrics.labelling import agreement
 from pipeline.tasks.labelling import csd, release
 from tests.support.rows.labelled import label_all, read_table
 
@@ -73,7 +73,7 @@ def test_nothing_open_is_released(project: str) -> None:
 
 def test_the_page_of_a_project(simulated: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page tells the numbers of agreement and that raters were simulated."""
-    monkeypatch.setattr(agreement_study, "study", partial(agreement_study.study, items=100))  # takes seconds
+    monkeypatch.setattr(agreement, "study", partial(agreement.study, items=100))  # takes seconds
     path = Path(release.write_page(simulated, DAY))
     assert path == release.get_page_path(simulated)
     html = path.read_text(encoding="utf-8")

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from pipeline import left_out, sample, settings, warehouse
-from pipeline.errors import BadInput, Refused
+from pipeline import sample, settings, warehouse
+from pipeline.errors import BadInput
 from pipeline.metrics.impscore.studies import tabulate_figure_3
 from pipeline.models import encoder as encoders
 from pipeline.models.impscore import DESIGNS
