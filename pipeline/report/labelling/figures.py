@@ -1,5 +1,5 @@
 """Figures of a labelling project: what became of comments, how raters agree, what labels look like.
-Frames are of `metrics.labelling.agreement`, `label_analysis` and `predictability`.
+Frames are of `metrics.labelling.agreement` and `label_analysis`.
 """
 
 from collections.abc import Mapping, Sequence
