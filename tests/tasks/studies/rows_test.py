@@ -228,7 +228,7 @@ def test_people_answer_questionnaires(
     tables: Path, enlist: Enlist, kind: str, metrics: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All ten items wait; without answers nothing is published, then means of simulated people and the model, once."""
-    monkeypatch.setattr(page.spaces, "lay_out", lambda vectors: vectors[:, :2])  # takes half a minute
+    monkeypatch.setattr(page.studies, "lay_out", lambda vectors: vectors[:, :2])  # takes half a minute
     model_id = enlist(DAY, 1)
     assignment = study_rows.assign_tasks(kind, DAY, "files")
     assert (assignment["tasks"], assignment["waiting"]) == (10, 10)
