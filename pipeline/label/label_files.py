@@ -19,7 +19,8 @@ from pipeline.label.stages import KEY
 from pipeline.label.task_files import NOT_ASKED
 from pipeline.tables import Labels
 
-COLUMNS = pl.Schema({name: kind for name, kind in Labels.create_empty().schema.items() if name != "project"})
+# of the types alone: an empty frame would start polars' threads, which a fork after the import lacks
+COLUMNS = pl.Schema({name: column.dtype for name, column in Labels.columns().items() if name != "project"})
 """Columns of a frame of labels: the contract Labels without the project."""
 _LONG = {"task_id", "rater_id", "field", "value"}
 OTHER_COLUMNS = {*COLUMNS, "text", "context", "lang", "labels", "schema_version"}
