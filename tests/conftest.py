@@ -90,6 +90,7 @@ def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def tables(empty_home: Path, home: Path) -> Iterator[Path]:
     """A home whose warehouse is set up, with empty tables.
+
     Creating them takes longer than most tests, so it is a copy; the paths in Iceberg's metadata and in its catalog are
     absolute, and become those of this home.
     """

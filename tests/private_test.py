@@ -18,12 +18,14 @@ def rights(path: Path) -> int:
 
 
 FLOW = (
-    ("collect", "--path", "sample", "--source", "weibo", "--day", DAY), ("tokenize", "--day", DAY),
-    ("train", "count-lm", "--lang", "zh"), ("health", "--day", DAY, "--page"),
+    ("collect", "--path", "sample", "--source", "weibo", "--day", DAY),
+    ("tokenize", "--day", DAY),
+    ("train", "count-lm", "--lang", "zh"),
+    ("health", "--day", DAY, "--page"),
     ("label", "export", "--day", DAY, "--limit", "5", "--rater", "anna"),
     ("label", "export", "--day", DAY, "--limit", "5", "--rater", "anna", "-o", "{folder}/sheets"),
     ("query", "select * from comments", "-o", "{folder}/comments.csv"),
-)  # fmt: skip
+)
 
 
 @pytest.mark.slow

@@ -36,6 +36,7 @@ def test_a_secret_may_be_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, read: Callable[[], object]
 ) -> None:
     """The file's content counts without its line break, the variable goes before it, and an empty file is none.
+
     A file that cannot be read is an error with its setting: to go on without the key would drop user ids.
     """
     monkeypatch.delenv(f"UNDERTONE_{name}", raising=False)

@@ -53,9 +53,16 @@ class LeftOut:
 
 
 def read(
-    path: Path, source: str | None, mapping: Mapping[str, str], key: bytes | None, encoding: str = UTF8, *,
-    label: str | None = None, left_out: LeftOut | None = None, **options: Any,
-) -> Iterator[Batch]:  # fmt: skip
+    path: Path,
+    source: str | None,
+    mapping: Mapping[str, str],
+    key: bytes | None,
+    encoding: str = UTF8,
+    *,
+    label: str | None = None,
+    left_out: LeftOut | None = None,
+    **options: Any,
+) -> Iterator[Batch]:
     """The file's records, in batches; options are `size`, `limits` and `skip_bad_rows` of a `Source`.
 
     Without `mapping` the file is recognised by its columns. Rows are filed under `source`; of raw pages only its pages

@@ -25,9 +25,13 @@ def build_options(model: str, max_cost: float | None, cache_only: bool) -> tuple
     """Build the options of this run, and the summary to which its outcomes are added."""
     summary = Summary(max_cost=max_cost)
     options = asking.Options(
-        check_name(model), mode="cache-only" if cache_only else "live", max_cost=max_cost,
-        endpoint=asking.find_endpoint(), summary=summary, run_id=this_run(),
-    )  # fmt: skip
+        check_name(model),
+        mode="cache-only" if cache_only else "live",
+        max_cost=max_cost,
+        endpoint=asking.find_endpoint(),
+        summary=summary,
+        run_id=this_run(),
+    )
     return options, summary
 
 

@@ -1,4 +1,5 @@
 """Commands to look at scored comments in a browser: served on this machine, or as files for a web server.
+
 The server is on loopback, for the person who has the printed address alone. Its token is exchanged for a cookie, which
 all else needs. Nothing can be written but a label.
 """

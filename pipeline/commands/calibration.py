@@ -88,9 +88,11 @@ def distil(
     out: shared.ModelFolder = None,
     curve: Annotated[bool, Option("--curve", help="Only measure, also after 100, 300, 1,000 and 3,000 texts.")] = False,
     price: Annotated[float | None, Option(min=0, help="USD for a judged text, for the costs of --curve.")] = None,
-    promote: shared.Promote = False, force: shared.Force = False, day: shared.MaybeDay = "",
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.MaybeDay = "",
     as_json: shared.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Train the scorer on judged texts, so that it scores others like the judge.
 
     The model that answers now gets a new readout; its distances stay. Prints how far the new model agrees with the

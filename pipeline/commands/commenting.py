@@ -105,9 +105,11 @@ def rate(
 
 
 def ratings(
-    kind: Kind, paths: Annotated[list[Path] | None, Argument(help="Filled sheets, or long tables.")] = None,
-    tool: Tool = "files", as_json: shared.Json = False,
-) -> None:  # fmt: skip
+    kind: Kind,
+    paths: Annotated[list[Path] | None, Argument(help="Filled sheets, or long tables.")] = None,
+    tool: Tool = "files",
+    as_json: shared.Json = False,
+) -> None:
     """Import people's grades into `comment_grades` and print their agreement.
 
     Examples: `undertone commenting ratings references anna.xlsx ben.xlsx`; `undertone commenting ratings candidates
@@ -347,11 +349,17 @@ Scores = Annotated[Literal["quality", "upvotes"], Option("--target", help="Grade
 
 def train_quality(
     target: Scores = "quality",
-    data: Annotated[Path | None, Option("--data", help="text, grade or upvotes[, article_id, title, content, split].")
-    ] = None, out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --data.")] = None,
-    profile: Annotated[str | None, Option(help="undertone, or upvotes for upvotes.")] = None, changes: Changes = None,
-    promote: shared.Promote = False, force: shared.Force = False, day: shared.Day = "", as_json: shared.Json = False,
-) -> None:  # fmt: skip
+    data: Annotated[
+        Path | None, Option("--data", help="text, grade or upvotes[, article_id, title, content, split].")
+    ] = None,
+    out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --data.")] = None,
+    profile: Annotated[str | None, Option(help="undertone, or upvotes for upvotes.")] = None,
+    changes: Changes = None,
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.Day = "",
+    as_json: shared.Json = False,
+) -> None:
     """Train a scorer of comments on grades by people, or on upvotes; print its evaluation and the best baselines.
 
     Examples: `undertone train quality`; `undertone train quality --data graded.csv -o scorer/`;
@@ -392,11 +400,14 @@ def evaluate_quality(
 def score_quality(
     file: Annotated[Path | None, Argument(help="text[, title, content]; a day's comments by default.")] = None,
     text_column: Annotated[str | None, Option("--text-column", "-c", help="Column with the comments.")] = None,
-    target: Scores = "quality", day: shared.MaybeDay = "",
+    target: Scores = "quality",
+    day: shared.MaybeDay = "",
     model: Annotated[str | None, Option("--model", "-m", help="Folder of a scorer, or its id.")] = None,
-    out: shared.TableFile = None, encoding: shared.Encoding = "utf-8-sig", skip_bad_rows: shared.SkipBadRows = False,
+    out: shared.TableFile = None,
+    encoding: shared.Encoding = "utf-8-sig",
+    skip_bad_rows: shared.SkipBadRows = False,
     as_json: shared.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Score comments for quality (1 to 5, as people would grade them) or upvotes: of a file, or of a day into `scores`.
 
     Adds the columns `quality` or `upvotes` and `signature` to a file. Predicted upvotes are log(1 + upvotes). To rank a

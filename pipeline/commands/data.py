@@ -38,9 +38,13 @@ def import_(
     day: Day = "",
     mapping: Annotated[str | None, Option("--map", help="Our field=their column, comma-separated.")] = None,
     origin: Annotated[str | None, Option(help="Name of this import within the day; the file's by default.")] = None,
-    encoding: Encoding = "utf-8-sig", skip_bad_rows: SkipBadRows = False, keep_duplicates: KeepDuplicates = False,
-    first_day: FirstDay = None, last_day: LastDay = None, as_json: Json = False,
-) -> None:  # fmt: skip
+    encoding: Encoding = "utf-8-sig",
+    skip_bad_rows: SkipBadRows = False,
+    keep_duplicates: KeepDuplicates = False,
+    first_day: FirstDay = None,
+    last_day: LastDay = None,
+    as_json: Json = False,
+) -> None:
     """Import comments from files. Importing a file again replaces its rows.
 
     Examples: `undertone import comments.csv --source forum --map text=body,like_count=likes`;
@@ -66,15 +70,19 @@ def import_(
 
 
 def collect(
-    source: Annotated[str, Option(help="all, or one source.")] = "all", day: Day = "",
+    source: Annotated[str, Option(help="all, or one source.")] = "all",
+    day: Day = "",
     path: Annotated[str | None, Option(help="`sample`, a file or a folder; the day's inbox by default.")] = None,
     mapping: Annotated[str | None, Option("--map", help="Our field=their column, comma-separated.")] = None,
-    encoding: Encoding = "utf-8-sig", skip_bad_rows: SkipBadRows = False,
+    encoding: Encoding = "utf-8-sig",
+    skip_bad_rows: SkipBadRows = False,
     live: Annotated[bool, Option("--live", help="Ask the site, politely.")] = False,
     thread_id: Annotated[list[str] | None, Option(help="Id of a post, song or article to fetch; repeat it.")] = None,
-    keep_duplicates: KeepDuplicates = False, first_day: FirstDay = None, last_day: LastDay = None,
+    keep_duplicates: KeepDuplicates = False,
+    first_day: FirstDay = None,
+    last_day: LastDay = None,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Collect a day: from the inbox, the sample, a path, or a site, as the DAG does for the day before it runs.
 
     Examples: `undertone collect --path sample --day 2026-11-19`;

@@ -25,10 +25,14 @@ Items = Annotated[Path | None, Option(help="Graded groups, or choice questions, 
 
 
 def rate(
-    kind: Kind, items: Items = None,
+    kind: Kind,
+    items: Items = None,
     limit: Annotated[int, Option(min=1, help="Items at most; ten as in the paper by default.")] = 10,
-    out: Folder = None, rater: Raters = None, tool: RatingTool = "files", day: Day = "",
-) -> None:  # fmt: skip
+    out: Folder = None,
+    rater: Raters = None,
+    tool: RatingTool = "files",
+    day: Day = "",
+) -> None:
     """Have people rank graded groups, number their meanings, or choose the sentence that means the same (ImpScore).
 
     Writes tasks, guidelines, rules for whom to recruit (appendix A.5), and a sheet for each person. Ten people get two
@@ -51,9 +55,13 @@ def rate(
 
 
 def ratings(
-    kind: Kind, answers: Annotated[list[Path] | None, Argument(help="Answers: sheets, or long tables.")] = None,
-    items: Items = None, tool: Tool = "files", model: Model = None, as_json: Json = False,
-) -> None:  # fmt: skip
+    kind: Kind,
+    answers: Annotated[list[Path] | None, Argument(help="Answers: sheets, or long tables.")] = None,
+    items: Items = None,
+    tool: Tool = "files",
+    model: Model = None,
+    as_json: Json = False,
+) -> None:
     """Import people's answers and compare each person and a model with the given order, and with the paper's table 5.
 
     Examples: `undertone groups ratings ranking anna.xlsx ben.xlsx`; `undertone groups ratings choice --tool simulated`

@@ -23,7 +23,8 @@ from pipeline.tasks.record.retry import retry
 def judge(
     llm: Annotated[str, Option("--llm", help="Who judges: a language model, or a name.", callback=check_name)],
     file: Annotated[Path | None, Argument(help="Texts, perhaps with context; by default a sample of a day's.")] = None,
-    text_column: TextColumn = None, day: MaybeDay = "",
+    text_column: TextColumn = None,
+    day: MaybeDay = "",
     days: Annotated[int, Option(min=1, help="Days that end with --day.")] = 1,
     limit: Annotated[int | None, Option(min=1, help="Texts at most; of a day, of each source.")] = None,
     mode: Annotated[str, Option(help="scale: each text by itself; pairwise: two by two.")] = "scale",
@@ -31,17 +32,19 @@ def judge(
     repeats: Annotated[int, Option(min=1, help="Answers to a text, where the server gives no log probabilities.")] = 3,
     comparisons: Annotated[int, Option(min=1, help="Comparisons for each text, with pairwise.")] = 10,
     rounds: Annotated[int, Option(min=1, help="Rounds of the comparisons.")] = 10,
-    seed: Annotated[int, Option(min=0)] = 42, out: TableFile = None,
+    seed: Annotated[int, Option(min=0)] = 42,
+    out: TableFile = None,
     requests: Annotated[Path | None, Option(help="Send nothing; write the next round's questions as .jsonl.")] = None,
     answers: Annotated[list[Path] | None, Option(help="Answers: this .jsonl, cassette or `sample`; repeat it.")] = None,
     revision: Annotated[str | None, Option(help="Revision of the model, where its server names one.")] = None,
     params: Annotated[str | None, Option(help="Sampling parameters as JSON; log probabilities by default.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Print what the first round would cost.")] = False,
-    cache_only: CacheOnly = False, max_cost: MaxCost = None,
+    cache_only: CacheOnly = False,
+    max_cost: MaxCost = None,
     concurrency: Annotated[int, Option(min=1, help="Requests in flight at most.")] = 16,
     batch: Annotated[bool, Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Judge how implicit texts are: by a language model, or by people with --requests and --answers.
 
     Adds the value (implicitness_judged), its interval and the number of answers to a file; writes those of a day into

@@ -138,9 +138,11 @@ def project(day: shared.Day = "") -> None:
 def distance(
     pairs: Annotated[Path, Option(help="csv, tsv, jsonl, json, parquet or xlsx with two text columns.")],
     columns: Annotated[str | None, Option(help="Two columns; by default implicit,explicit or the first two.")] = None,
-    model: shared.Model = None, out: shared.TableFile = None, encoding: shared.Encoding = "utf-8-sig",
+    model: shared.Model = None,
+    out: shared.TableFile = None,
+    encoding: shared.Encoding = "utf-8-sig",
     as_json: shared.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Measure the pragmatic distance of the two sentences of each row: 0 means the same.
 
     Adds the column `pragmatic_distance`, empty where there is no text. Without --out, prints csv.
@@ -172,9 +174,12 @@ def _choose_columns(path: Path, frame: pl.DataFrame, columns: str | None) -> lis
 def build_reference(
     file: Annotated[Path | None, Argument(help="Texts, as for `score implicitness`; our sample by default.")] = None,
     name: Annotated[str, Option(help="What `score implicitness --reference` calls it.")] = "sample",
-    text_column: shared.Texts = None, model: shared.Model = None, encoding: shared.Encoding = "utf-8-sig",
-    skip_bad_rows: shared.SkipBadRows = False, as_json: shared.Json = False,
-) -> None:  # fmt: skip
+    text_column: shared.Texts = None,
+    model: shared.Model = None,
+    encoding: shared.Encoding = "utf-8-sig",
+    skip_bad_rows: shared.SkipBadRows = False,
+    as_json: shared.Json = False,
+) -> None:
     """Build a reference: the scores of a corpus of yours, among which `score implicitness` gives percentiles.
 
     Without a file it is the shipped sample, for a model that has none yet. A language needs at least 100 texts.

@@ -29,13 +29,15 @@ def train_impscore(
     profile: Annotated[str, Option(help="undertone (with groups), paper, or official (released code).")] = "undertone",
     groups: Annotated[list[Path] | None, Option(help="Graded groups to learn from; by default the shipped.")] = None,
     use_sample: Annotated[bool, Option("--sample", help="Add the sample's pairs to the table first.")] = False,
-    promote: Promote = False, force: Force = False, day: MaybeDay = "",
+    promote: Promote = False,
+    force: Force = False,
+    day: MaybeDay = "",
     epochs: Annotated[int | None, Option(min=1, help="The profile's unless given.")] = None,
     seed: Annotated[int | None, Option(help="42, as in the released code, unless given.")] = None,
     tune: Annotated[str | None, Option(help="What of the encoder is trained: none, adapter or full.")] = None,
     set_: Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the recipe; repeat it.")] = None,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Train ImpScore. The same pairs and numbers give the same model.
 
     Examples: `undertone train impscore --sample`;

@@ -41,11 +41,14 @@ Syntax = Annotated[Path | None, Option(help="CoNLL-U file with trees: then only 
 
 def ndd(
     one: Annotated[str, Argument(help="One sentence.")],
-    other: Annotated[str, Argument(help="Sentence to compare it with.")], model: Masked = None, lang: Lang = None,
-    divergence: Kind = "hellinger", weights: PairWeights = "mean",
+    other: Annotated[str, Argument(help="Sentence to compare it with.")],
+    model: Masked = None,
+    lang: Lang = None,
+    divergence: Kind = "hellinger",
+    weights: PairWeights = "mean",
     explain: Annotated[bool, Option("--explain", help="Each word of both, with its divergence and weight.")] = False,
     as_json: shared.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Semantic distance of two sentences that share words: Neighbouring Distribution Divergence.
 
     0 for the same sentence, or where no shared word has other neighbours; with hellinger and mean at most 1.
@@ -173,9 +176,14 @@ def _is_path(what: str, is_kind: Callable[[Path], bool]) -> bool:
 
 
 def _convert_file(
-    path: Path, column: str | None, encoding: str, name: str, convert: Callable[..., pl.DataFrame], *,
+    path: Path,
+    column: str | None,
+    encoding: str,
+    name: str,
+    convert: Callable[..., pl.DataFrame],
+    *,
     skip_bad_rows: bool = False,
-) -> Iterator[pl.DataFrame]:  # fmt: skip
+) -> Iterator[pl.DataFrame]:
     """Convert the chunks of a file, each with the name of its texts; `name` is what the progress is called."""
     for frame, text_column in files.texts(path, column, encoding, skip_bad_rows=skip_bad_rows):
         with track(f"{name} {path.name}", frame.height) as on_progress:
@@ -186,11 +194,17 @@ def _convert_file(
 
 def score_context_shift(
     file: Annotated[Path | None, Argument(help="Comments with columns text and context; a day's by default.")] = None,
-    day: shared.MaybeDay = "", text_column: shared.Texts = None,
+    day: shared.MaybeDay = "",
+    text_column: shared.Texts = None,
     context_column: Annotated[str, Option(help="Column with the contexts.")] = "context",
-    divergence: Kind = "hellinger", weights: PairWeights = "mean", out: shared.TableFile = None, model: Masked = None,
-    encoding: shared.Encoding = "utf-8-sig", skip_bad_rows: shared.SkipBadRows = False, as_json: shared.Json = False,
-) -> None:  # fmt: skip
+    divergence: Kind = "hellinger",
+    weights: PairWeights = "mean",
+    out: shared.TableFile = None,
+    model: Masked = None,
+    encoding: shared.Encoding = "utf-8-sig",
+    skip_bad_rows: shared.SkipBadRows = False,
+    as_json: shared.Json = False,
+) -> None:
     """How much a comment's context changes what its words lead to expect (f(s) against f(c + s)).
 
     From 0 to 1 with hellinger and mean.
@@ -228,9 +242,13 @@ def train_count_lm(
     file: Annotated[Path | None, Argument(help="Texts; without: the comments and articles there are.")] = None,
     text_column: shared.Texts = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model; with a file.")] = None,
-    lang: Lang = None, promote: shared.Promote = False, force: shared.Force = False, day: shared.Day = "",
-    encoding: shared.Encoding = "utf-8-sig", as_json: shared.Json = False,
-) -> None:  # fmt: skip
+    lang: Lang = None,
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.Day = "",
+    encoding: shared.Encoding = "utf-8-sig",
+    as_json: shared.Json = False,
+) -> None:
     """Count which words stand between which: the embedded masked language model, for trying things out.
 
     Without a file those of each language in the tables, in force from the day on.
@@ -266,10 +284,15 @@ def compress_data(
     split: Annotated[str | None, Option(help="Part of the data, such as test.")] = None,
     system: Annotated[list[str] | None, Option(help="System; repeat it. By default all that the model can do.")] = None,
     ratio: Annotated[float | None, Option(help="Share of the words to keep; that of people by default.")] = None,
-    divergence: Kind = "kl", weights: Weighting = "balanced", spans: SpanRange = "paper",
+    divergence: Kind = "kl",
+    weights: Weighting = "balanced",
+    spans: SpanRange = "paper",
     thresholds: Annotated[bool, Option("--thresholds", help="Table 6 as well: Fast NDD without a ratio.")] = False,
-    syntax: Syntax = None, model: Masked = None, day: Day = "", as_json: Json = False,
-) -> None:  # fmt: skip
+    syntax: Syntax = None,
+    model: Masked = None,
+    day: Day = "",
+    as_json: Json = False,
+) -> None:
     """Compress a data set by every system and measure them, into `compressions` and `studies` (tables 3 and 5).
 
     A system with _sc compresses only sentences that have a tree; a second table has all systems on these.
@@ -367,12 +390,14 @@ def evaluate(
 
 
 def rate(
-    source: Source = "sample", rater: Raters = None,
+    source: Source = "sample",
+    rater: Raters = None,
     system: Annotated[list[str] | None, Option("--system", help="System, or gold; repeat it. All by default.")] = None,
     limit: Annotated[int, Option(min=1, help="Sentences at most, compressed by all these systems.")] = 100,
-    out: Folder = None, lang: Annotated[Literal["zh", "en"], Option(help="Language of guidelines and sheets.")] = "zh",
+    out: Folder = None,
+    lang: Annotated[Literal["zh", "en"], Option(help="Language of guidelines and sheets.")] = "zh",
     day: Day = "",
-) -> None:  # fmt: skip
+) -> None:
     """Give compressions to people, who grade syntax and meaning from 0 to 5 and do not see whose they are (table 13).
 
     Two people grade each sentence, with all its compressions. The day is that of the compressions.

@@ -67,17 +67,19 @@ def replay(
 
 
 def ask(
-    llm: Annotated[str, Option("--llm", help="Language model to ask.", callback=check_name)], source: Sources = None,
+    llm: Annotated[str, Option("--llm", help="Language model to ask.", callback=check_name)],
+    source: Sources = None,
     revision: Annotated[str | None, Option(help="Revision of the model, where its server names one.")] = None,
     params: Annotated[str, Option(help="Sampling parameters as JSON.")] = "{}",
     limit: Annotated[int | None, Option(min=1, help="Sentences of a source at most.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Print what asking would cost, and send nothing.")] = False,
-    cache_only: CacheOnly = False, max_cost: MaxCost = None,
+    cache_only: CacheOnly = False,
+    max_cost: MaxCost = None,
     concurrency: Annotated[int, Option(min=1, help="Requests in flight at most.")] = 16,
     batch: Annotated[bool, Option("--batch", help="Hand over to the provider's batch API, or collect.")] = False,
     prompts: Annotated[Path | None, Option(help="Folder with the wording for a source, as toxigen.md.")] = None,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Ask a language model for the explicit forms that data sets lack. An answer is paid for once.
 
     Any server of OpenAI's shape: UNDERTONE_LLM_URL is its address, UNDERTONE_LLM_KEY its key.
@@ -162,9 +164,11 @@ def sources(as_json: Json = False) -> None:
 
 
 def audit(
-    pairs: Pairs = None, groups: Annotated[Path | None, Option(help="Audit graded groups instead.")] = None,
-    figure: Annotated[Path | None, Option(help="Also draw it, as .svg.")] = None, as_json: Json = False,
-) -> None:  # fmt: skip
+    pairs: Pairs = None,
+    groups: Annotated[Path | None, Option(help="Audit graded groups instead.")] = None,
+    figure: Annotated[Path | None, Option(help="Also draw it, as .svg.")] = None,
+    as_json: Json = False,
+) -> None:
     """What length, punctuation, words or source alone would reach, by source: what a model must beat.
 
     Examples: `undertone pairs audit`; `undertone pairs audit --pairs mine.csv --figure audit.svg`

@@ -153,8 +153,11 @@ def page(day: Day = "") -> None:
 def rate(
     subtask: OneSubtask,
     limit: Annotated[int | None, Option(min=1, help="Items to rate at most; all by default.")] = None,
-    out: Folder = None, rater: Raters = None, tool: RatingTool = "files", day: Day = "",
-) -> None:  # fmt: skip
+    out: Folder = None,
+    rater: Raters = None,
+    tool: RatingTool = "files",
+    day: Day = "",
+) -> None:
     """Give items to raters: the questionnaire of ReCAM's quality control (section 3.6, appendix A).
 
     Writes sheets, guidelines and hiring.md: whom the paper recruited (country, approval rate).
@@ -173,9 +176,11 @@ def rate(
 
 
 def import_ratings(
-    subtask: OneSubtask, files: Annotated[list[Path] | None, Argument(help="Answers: sheets, or long tables.")] = None,
-    tool: Tool = "files", as_json: Json = False,
-) -> None:  # fmt: skip
+    subtask: OneSubtask,
+    files: Annotated[list[Path] | None, Argument(help="Answers: sheets, or long tables.")] = None,
+    tool: Tool = "files",
+    as_json: Json = False,
+) -> None:
     """Import raters' answers, leave out those that do not count (appendix E), and flag items that are at fault.
 
     Flagged items are left out of training and tests of readers.
@@ -204,9 +209,12 @@ def train_reader(
     subtask: Subtask = None,
     profile: Annotated[str, Option(help="gated, attentive, gloss, official, or a pretrained reader's.")] = "gated",
     start: Annotated[Path | None, Option("--from", help="Word vectors in GloVe's format, or an encoder.")] = None,
-    changes: Changes = None, promote: shared.Promote = False, force: shared.Force = False, day: shared.MaybeDay = "",
+    changes: Changes = None,
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.MaybeDay = "",
     as_json: shared.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Train a reader on items of files into a folder, or on the tables' into the registry.
 
     Examples: `undertone train reader --items trial.jsonl --without Task_1_dev.jsonl -o reader/`;
@@ -283,9 +291,11 @@ def train_masked_lm(
     out: Annotated[Path, Option("--out", "-o", help="Folder of the encoder, in Hugging Face's layout.")],
     column: Annotated[str | None, Option("--text-column", "-c", help="Column of the texts.")] = None,
     start: Annotated[str | None, Option("--from", help="Encoder: a folder or a name; the usual by default.")] = None,
-    profile: Annotated[str, Option(help="embedded or large.")] = "embedded", changes: Changes = None,
-    encoding: shared.Encoding = "utf-8-sig", as_json: shared.Json = False,
-) -> None:  # fmt: skip
+    profile: Annotated[str, Option(help="embedded or large.")] = "embedded",
+    changes: Changes = None,
+    encoding: shared.Encoding = "utf-8-sig",
+    as_json: shared.Json = False,
+) -> None:
     """Adapt an encoder to texts by masking words in them (task-adaptive pre-training).
 
     Example: `undertone train masked-lm xsum.jsonl -c document -o adapted/`, then
@@ -302,9 +312,13 @@ def train_scorer(
     ratings: Annotated[Path | None, Option(help="Rated words, as MRC's csv; else ours, by a language model.")] = None,
     vectors: Vectors = None,
     splits: Annotated[int, Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
-    profile: Annotated[str, Option(help="undertone or paper.")] = "undertone", changes: Changes = None,
-    promote: shared.Promote = False, force: shared.Force = False, day: shared.Day = "", as_json: shared.Json = False,
-) -> None:  # fmt: skip
+    profile: Annotated[str, Option(help="undertone or paper.")] = "undertone",
+    changes: Changes = None,
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.Day = "",
+    as_json: shared.Json = False,
+) -> None:
     """Train the scorer of abstractness on rated words (ReCAM, section 3.2).
 
     Examples: `undertone train abstractness --ratings mrc.csv --splits 10 -o concreteness/`;
@@ -332,10 +346,12 @@ def train_scorer(
 
 
 def score_words(
-    words: Annotated[list[str], Argument(help="Words.")], scorer: Scorer = None, vectors: Vectors = None,
+    words: Annotated[list[str], Argument(help="Words.")],
+    scorer: Scorer = None,
+    vectors: Vectors = None,
     unknown: Annotated[str, Option(help="Unknown words: keep them, score them empty, or drop them.")] = "keep",
     as_json: shared.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Score words for concreteness, 0 highly abstract to 1 highly concrete; `reason` marks those that are unknown.
 
     Examples: `undertone score abstractness hope bridge --scorer concreteness/`;

@@ -24,17 +24,21 @@ Epochs = Annotated[int | None, Option(min=1, help="30 unless given.")]
 
 
 def ablation(
-    day: Day = "", runs: Annotated[int, Option(min=1, help="Trainings of each design.")] = 3, epochs: Epochs = None,
+    day: Day = "",
+    runs: Annotated[int, Option(min=1, help="Trainings of each design.")] = 3,
+    epochs: Epochs = None,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Train the twelve designs of table 2 on the table `pairs`. Example: `undertone study ablation`"""
     _train_grid("ablation", day, runs, epochs, as_json)
 
 
 def sensitivity(
-    day: Day = "", runs: Annotated[int, Option(min=1, help="Trainings of each setting.")] = 3, epochs: Epochs = None,
+    day: Day = "",
+    runs: Annotated[int, Option(min=1, help="Trainings of each setting.")] = 3,
+    epochs: Epochs = None,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Train 120 settings of the two margins and α (figure 4) on the table `pairs`.
 
     Example: `undertone study sensitivity --runs 1`
@@ -57,10 +61,12 @@ def _train_grid(study: str, day: str, run_count: int, epochs: int | None, as_jso
 
 
 def data_sets(
-    day: Day = "", source: Annotated[list[str] | None, Option(help="One source; repeat it. All by default.")] = None,
-    model: Model = None, seed: Annotated[int, Option(min=0, help="Seed that draws the 2,000 pairs of a source.")] = 42,
+    day: Day = "",
+    source: Annotated[list[str] | None, Option(help="One source; repeat it. All by default.")] = None,
+    model: Model = None,
+    seed: Annotated[int, Option(min=0, help="Seed that draws the 2,000 pairs of a source.")] = 42,
     as_json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Implicitness of whole data sets, their implicit part apart, and how far their sentences lie from each other.
 
     Example: `undertone study data-sets`
@@ -80,10 +86,14 @@ def data_sets(
 
 def detection(
     llm: Annotated[str, Option("--llm", help="Language model to ask whether each text is problematic.")],
-    source: Annotated[list[str], Option(help="Source of the table `sentences`; repeat it.")], day: Day = "",
-    model: Model = None, limit: Annotated[int | None, Option(min=1, help="Sentences of a source at most.")] = None,
-    max_cost: MaxCost = None, cache_only: CacheOnly = False, as_json: Json = False,
-) -> None:  # fmt: skip
+    source: Annotated[list[str], Option(help="Source of the table `sentences`; repeat it.")],
+    day: Day = "",
+    model: Model = None,
+    limit: Annotated[int | None, Option(min=1, help="Sentences of a source at most.")] = None,
+    max_cost: MaxCost = None,
+    cache_only: CacheOnly = False,
+    as_json: Json = False,
+) -> None:
     """How often a language model sees a problematic text, in eight bins of implicitness (figure 7).
 
     Example: `undertone study detection --llm gpt-4o-mini --source toxigen --limit 500`
@@ -123,8 +133,10 @@ def ask_groups(
     llm: Annotated[str, Option("--llm", help="Language model to ask.")],
     old_out: Annotated[Path | None, Argument(hidden=True)] = None,
     out: Annotated[Path | None, Option("--out", "-o", help="The .jsonl file to write.")] = None,
-    lang: Annotated[str, Option(help="en or zh.")] = "en", max_cost: MaxCost = None, cache_only: CacheOnly = False,
-) -> None:  # fmt: skip
+    lang: Annotated[str, Option(help="en or zh.")] = "en",
+    max_cost: MaxCost = None,
+    cache_only: CacheOnly = False,
+) -> None:
     """Have a language model write a graded group for each intent, and check that the surface gives no level away.
 
     Example: `undertone groups ask intents.txt --out groups.jsonl --llm gpt-4o-mini`

@@ -29,14 +29,17 @@ Folder = Annotated[str | None, Option("--model", "-m", help="Folder of a recogni
 def train(
     data: Labelled = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --data.")] = None,
-    data_format: DataFormat = "own", by_topic: ByTopic = False,
+    data_format: DataFormat = "own",
+    by_topic: ByTopic = False,
     release: Annotated[str | None, Option(help="A release of annotated_comments; all by default.")] = None,
     vectors: Annotated[Path | None, Option(help="Word vectors in GloVe's format, with --data; else trained.")] = None,
     profile: Annotated[str, Option(help="undertone or paper.")] = "undertone",
     changes: Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the profile; repeat it.")] = None,
-    promote: shared.Promote = False, force: shared.Force = False, day: shared.MaybeDay = "",
+    promote: shared.Promote = False,
+    force: shared.Force = False,
+    day: shared.MaybeDay = "",
     as_json: shared.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Train the recogniser on published labels, or on a file into a folder.
 
     Examples: `undertone train subtext`;
@@ -61,9 +64,12 @@ def train(
 
 
 def evaluate(
-    data: Labelled = None, data_format: DataFormat = "own", by_topic: ByTopic = False, model: Folder = None,
+    data: Labelled = None,
+    data_format: DataFormat = "own",
+    by_topic: ByTopic = False,
+    model: Folder = None,
     as_json: shared.Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Measure a recogniser: macro F1 with its interval, calibration, F1 without the context, and baselines.
 
     Example: `undertone evaluate subtext --data test.csv --model model/`
@@ -75,9 +81,12 @@ def evaluate(
 
 def score(
     file: Annotated[Path | None, Argument(help="Comments with text and context; a day's by default.")] = None,
-    text_column: shared.TextColumn = None, day: shared.MaybeDay = "", model: Folder = None,
-    out: shared.TableFile = None, as_json: shared.Json = False,
-) -> None:  # fmt: skip
+    text_column: shared.TextColumn = None,
+    day: shared.MaybeDay = "",
+    model: Folder = None,
+    out: shared.TableFile = None,
+    as_json: shared.Json = False,
+) -> None:
     """Score comments for subtext, the probability that there is some: of a file, or of a day into `scores`.
 
     Examples: `undertone score subtext comments.csv --model model/ -o scored.csv`;
@@ -105,12 +114,16 @@ RecoveryFolder = Annotated[str | None, Option("--model", "-m", help="Folder of a
 
 
 def recover(
-    file: Annotated[Path, Argument(help="Comments: columns text, perhaps context; csv, tsv, jsonl.")], llm: Llm = None,
-    model: RecoveryFolder = None, text_column: shared.TextColumn = None,
+    file: Annotated[Path, Argument(help="Comments: columns text, perhaps context; csv, tsv, jsonl.")],
+    llm: Llm = None,
+    model: RecoveryFolder = None,
+    text_column: shared.TextColumn = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Write them: csv, tsv, jsonl, parquet.")] = None,
-    limit: Annotated[int | None, Option(min=1, help="Comments at most.")] = None, max_cost: MaxCost = None,
-    cache_only: CacheOnly = False, as_json: shared.Json = False,
-) -> None:  # fmt: skip
+    limit: Annotated[int | None, Option(min=1, help="Comments at most.")] = None,
+    max_cost: MaxCost = None,
+    cache_only: CacheOnly = False,
+    as_json: shared.Json = False,
+) -> None:
     """Write what comments mean, in plain words and in their context (CSD's second task).
 
     Adds the columns plain, meaning and reason (why there is no meaning) to a file.
@@ -151,10 +164,13 @@ def _recover(
 def evaluate_recovery(
     references: Annotated[Path | None, Option(help="Comments with meanings; or CN-SarcasmBench.json.")] = None,
     choices: Annotated[Path | None, Option(help="Comments with readings: jsonl, or CN-SarcasmBench.json.")] = None,
-    llm: Llm = None, model: RecoveryFolder = None,
-    limit: Annotated[int | None, Option(min=1, help="Comments at most.")] = None, max_cost: MaxCost = None,
-    cache_only: CacheOnly = False, as_json: shared.Json = False,
-) -> None:  # fmt: skip
+    llm: Llm = None,
+    model: RecoveryFolder = None,
+    limit: Annotated[int | None, Option(min=1, help="Comments at most.")] = None,
+    max_cost: MaxCost = None,
+    cache_only: CacheOnly = False,
+    as_json: shared.Json = False,
+) -> None:
     """Measure recovery: overlap with references, or how often the right reading is chosen; and baselines.
 
     Without --llm or --model only the baselines are measured.
@@ -190,9 +206,11 @@ def train_recovery(
     references: Annotated[Path, Argument(help="Comments with their meanings: csv, tsv, jsonl.")],
     out: Annotated[Path, Option("--out", "-o", help="New folder of the model.")],
     start: Annotated[str | None, Option("--from", help="Model to begin with: folder or hub name@revision.")] = None,
-    epochs: Annotated[int | None, Option(min=1)] = None, learning_rate: Annotated[float | None, Option(min=0)] = None,
-    seed: Annotated[int | None, Option(min=0)] = None, as_json: shared.Json = False,
-) -> None:  # fmt: skip
+    epochs: Annotated[int | None, Option(min=1)] = None,
+    learning_rate: Annotated[float | None, Option(min=0)] = None,
+    seed: Annotated[int | None, Option(min=0)] = None,
+    as_json: shared.Json = False,
+) -> None:
     """Fit a sequence-to-sequence model that writes meanings; without --from a small one of random weights.
 
     Example: `undertone train recovery notes.csv -o model/ --from google/mt5-small@<commit>`

@@ -40,6 +40,7 @@ def draw_uniform(ids: pl.Series, seed: int = SEED) -> pl.Series:
 
 def add_split(pairs: pl.DataFrame, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     """Add `split` by a profile of `SPLITS`; the order of the rows does not change it.
+
     Random profiles give exactly the rounded shares. `grouped` needs `cluster_id` (`clusters.add_clusters`), puts every
     cluster in one split, and misses a share by less than the largest cluster; clusters larger than the smallest share
     go to train.
@@ -76,6 +77,7 @@ def _split_clusters(pairs: pl.DataFrame, bounds: npt.NDArray[np.float64], least:
 
 def measure_leakage(pairs: pl.DataFrame) -> pl.DataFrame:
     """Count what each held-out split of rows of `pairs` shares with train, by source and for all sources together.
+
     Checks: `implicit`, `explicit` and `negative`, the text is in train word for word, in any role; `near_duplicate`, a
     pair of its cluster is; `other_explicit`, its implicit sentence is, with another explicit one.
     """
@@ -108,6 +110,7 @@ Ints = npt.NDArray[np.int64]
 
 def cluster_near_duplicates(texts: pl.Series | Sequence[str], threshold: float = THRESHOLD) -> Ints:
     """Return the cluster of each text, int64 [n]: the lowest row that a chain of near duplicates links it to.
+
     Candidates come from MinHash bands, of which each text meets at most the next 100; exact Jaccard similarity of the
     character trigrams of lower-cased texts confirms them. The order of the texts does not change the clusters. Texts
     under eight characters are near duplicates only if equal.

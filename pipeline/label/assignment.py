@@ -19,9 +19,12 @@ _Ints = npt.NDArray[np.int64]
 
 
 def assign(
-    task_ids: Iterable[str], raters: Sequence[str], per_task: int = PER_TASK, seed: int = SEED,
+    task_ids: Iterable[str],
+    raters: Sequence[str],
+    per_task: int = PER_TASK,
+    seed: int = SEED,
     assigned: pl.DataFrame | None = None,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Give each task to `per_task` different raters; return task_id, rater_id, sorted, with those of `assigned`.
 
     Task counts of raters, and for pairs of up to nine raters the counts of shared tasks, differ by at most one, or

@@ -74,9 +74,12 @@ NOTES = {
 }
 """Optional notes of a rater, with what is asked; they are no labels and are not adjudicated."""
 CSD = Form(
-    FIELDS, NOTES, {"span": ("言外之意", "Span")}, {"text": ("评论", "Comment"), "context": ("上文", "Context")},
+    FIELDS,
+    NOTES,
+    {"span": ("言外之意", "Span")},
+    {"text": ("评论", "Comment"), "context": ("上文", "Context")},
     notes_of=dict.fromkeys(("span", "plain", "meaning"), "subtext") | {"rhetoric": "other"},
-)  # fmt: skip
+)
 """The form for comments and their subtext."""
 _SPAN = re.compile(r"(\d+)\s*-\s*(\d+)")
 

@@ -97,9 +97,12 @@ def answer(tasks: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
 
 
 def grade(
-    tasks: pl.DataFrame, raters: Sequence[str] = GRADERS, assigned: pl.DataFrame | None = None,
-    truth: pl.DataFrame | None = None, form: Form = quality.FORM,
-) -> pl.DataFrame:  # fmt: skip
+    tasks: pl.DataFrame,
+    raters: Sequence[str] = GRADERS,
+    assigned: pl.DataFrame | None = None,
+    truth: pl.DataFrame | None = None,
+    form: Form = quality.FORM,
+) -> pl.DataFrame:
     """Draw the grades of simulated raters by `quality.FORM`, or by another form whose fields are all grades.
 
     `assigned` (task_id, rater_id) says who grades what, by default all. 80 % of the grades are the `truth` of task and

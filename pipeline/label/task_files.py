@@ -63,9 +63,15 @@ def write_tasks(path: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None = N
 
 
 def write_wide(
-    path: Path, tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None = None, *, lang: str = "zh",
-    guidelines: str = "", form: Form = CSD,
-) -> int:  # fmt: skip
+    path: Path,
+    tasks: pl.DataFrame,
+    rater_id: str,
+    labels: pl.DataFrame | None = None,
+    *,
+    lang: str = "zh",
+    guidelines: str = "",
+    form: Form = CSD,
+) -> int:
     """Write a sheet (.csv or .xlsx) for one rater, a row a task, with empty columns for fields; return the task count.
 
     A field that is answered first stands before the context. Invisible characters are shown (⟨U+202E⟩), and no formula

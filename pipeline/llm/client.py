@@ -25,10 +25,16 @@ POLL = 0.5  # seconds between two looks at requests that other processes have cl
 
 
 def ask(
-    requests: Iterable[Request], engine: sa.Engine, endpoint: Endpoint | None, budget: Budget, *,
-    concurrency: int = 16, timeout: float = 120.0, max_retries: int = limits.RETRIES,
+    requests: Iterable[Request],
+    engine: sa.Engine,
+    endpoint: Endpoint | None,
+    budget: Budget,
+    *,
+    concurrency: int = 16,
+    timeout: float = 120.0,
+    max_retries: int = limits.RETRIES,
     on_progress: Callable[[int], None] = lambda _: None,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Answer requests from the ledger or the endpoint, if there is one; equal requests are one.
 
     What stops the run is the outcome's `error`: Refused at 401, 403, a redirect, a used-up account and a run of

@@ -1,4 +1,5 @@
 """Quality of a classifier: precision, recall and F1 by class and macro averaged (errata E9), with intervals.
+
 CSD's P 64.8, R 69.9, F1 66.1 are macro averages: the harmonic mean of the first two is 67.25. Macro values are means
 over the classes in truth or prediction, as in scikit-learn; a class without cases counts 0.
 """
@@ -52,6 +53,7 @@ def estimate_interval(
     truth: Labels, predicted: Labels, metric: Metric = "f1", *, groups: Names | None = None, draws: int = 2000
 ) -> Interval:
     """Compute a metric, macro averaged but for accuracy, with its percentile bootstrap interval of 95 %.
+
     Truth and prediction are class numbers from 0, [n]. Groups are names [n] of what rows depend on, such as topics:
     whole groups are drawn, by default single rows.
     """
@@ -61,9 +63,14 @@ def estimate_interval(
 
 
 def compare(
-    truth: Labels, first: Labels, second: Labels, metric: Metric = "f1", *, groups: Names | None = None,
+    truth: Labels,
+    first: Labels,
+    second: Labels,
+    metric: Metric = "f1",
+    *,
+    groups: Names | None = None,
     draws: int = 2000,
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     """Measure how much better `first` is than `second` by a paired bootstrap; arguments as of `estimate_interval`."""
     tables = _sample_tables(truth, [first, second], groups, draws)
     differences = compute_metric(tables[0], metric) - compute_metric(tables[1], metric)
@@ -81,6 +88,7 @@ def mcnemar(truth: Labels, first: Labels, second: Labels) -> float:
 
 def calibration_error(truth: Labels, probabilities: Floats, bins: int = 10) -> float:
     """Compute the expected calibration error (Guo et al., 2017) of probabilities [n, classes] in bins of equal width.
+
     Confidence is the probability of the class with the largest one; a bin holds its upper edge.
     """
     is_right = probabilities.argmax(axis=1) == truth

@@ -1,4 +1,5 @@
 """Quality of recovered hidden meanings: overlap with references, and choices between readings (CSD-03).
+
 CSD names no measure, so the field's are taken, in [0, 1]: ROUGE-L (Lin 2004), BLEU (Papineni et al. 2002) and chrF
 (Popović 2015), as rouge-score and sacrebleu count them. Chinese is counted by character, other writing by word.
 """
@@ -27,6 +28,7 @@ def split_units(text: str) -> list[str]:
 
 def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> dict[str, float]:
     """Measure the overlap of all answers with their references: rouge_l, bleu, chrf, row_count, null_count.
+
     Several references: ROUGE-L and chrF take the one that fits best, BLEU the most of each n-gram in any and the
     length nearest to the answer's. ROUGE-L is the mean of the rows, BLEU and chrF are of summed counts. A row without
     an answer (None) counts as an empty one. ValueError for lengths that differ, or a row without references.
@@ -86,6 +88,7 @@ def _score_chrf(counts: Floats) -> Floats:
 
 def compare_overlap(rows: pl.DataFrame) -> pl.DataFrame:
     """Measure the overlap of answers and of baselines that recover nothing: by, and the columns of `measure_overlap`.
+
     The baselines are the text itself, its context, and the meaning of another row, which shows how much of the overlap
     is the references' common wording. Without the column `meaning` there are only baselines.
     """
@@ -131,6 +134,7 @@ def _build_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count
 
 def compare_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None = None) -> pl.DataFrame:
     """Measure picks, if there are any, and baselines that understand nothing: by, and the fields of `Accuracy`.
+
     Baselines: longest and shortest option; most_overlap, the one with the largest share of its distinct units in
     context and text; least_overlap; position, the place that is right most often in these same rows. Of tied options
     the mean counts. ValueError without rows.

@@ -1,4 +1,5 @@
 """Uncertainty of a number: the percentile bootstrap over units, paired p values, and Wilson's interval of a share.
+
 A unit is an item, or a group of items that depend on each other, such as the comments on one article. A sample draws
 as many units as there are, with replacement, and is given as counts of each unit: sums over items are then products
 with the counts, and ranks use them as weights.
@@ -47,6 +48,7 @@ def sum_units(values: Numbers, units: Ints) -> Numbers:
 
 def draw_counts(copies: int | Ints, draws: int, seed: int) -> Iterator[Ints]:
     """Draw samples as counts of each unit, in blocks of samples: [block, units].
+
     `copies` is the number of units; or of each distinct unit how many there are, [units], which costs no more than a
     single one. The block size does not change the samples.
     """
@@ -57,6 +59,7 @@ def draw_counts(copies: int | Ints, draws: int, seed: int) -> Iterator[Ints]:
 
 def draw_picks(units: int, draws: int, seed: int, width: int = 0) -> Iterator[Ints]:
     """Draw samples as `draw_counts` does, by picking units one by one: other samples, same distribution.
+
     `width` is how many numbers the caller makes of a sample, if more than units.
     """
     rng = np.random.default_rng(seed)
@@ -110,6 +113,7 @@ def bounds(samples: Floats, shares: tuple[float, float] = MIDDLE) -> tuple[float
 
 def p_value(differences: Floats) -> float:
     """Compute the two-sided p of a paired difference from its samples [draws]; NaN do not count.
+
     min(1, 2 (k + 1) / (draws + 1)), k being the number of samples on the rarer side of 0, so that it is never 0.
     """
     defined = differences[~np.isnan(differences)]

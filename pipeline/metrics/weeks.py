@@ -1,4 +1,5 @@
 """The change of a mean between two weeks, by source and language, with an interval over threads.
+
 Comments of a thread depend on each other, so a sample draws whole threads, with their comments of both weeks.
 """
 
@@ -16,6 +17,7 @@ GROUP = ("source", "lang")
 
 def measure_changes(threads: pl.DataFrame) -> pl.DataFrame:
     """Measure the change of each group from sums over threads of both weeks.
+
     In: source, lang, thread_id, is_now, comment_count, total (of the scores), low_count and high_count (of comments
     below the first and above the last quarter of the scores of the week before). Out: source, lang; thread_count,
     comment_count, mean, low_share and high_share, of now and with `_before`; change with low and high, NaN where a week
@@ -35,6 +37,7 @@ def measure_changes(threads: pl.DataFrame) -> pl.DataFrame:
 
 def measure_change(threads: pl.DataFrame) -> Interval:
     """Measure how far the mean of now lies above that of before, from sums over threads (is_now, comment_count, total).
+
     The interval of 95 % is a percentile bootstrap over threads.
     """
     is_now = threads["is_now"].to_numpy()[:, None]
@@ -58,6 +61,7 @@ def _subtract_means(sums: Floats) -> Floats:
 
 def combine_corrected(days: pl.DataFrame) -> pl.DataFrame:
     """Combine means that a judge corrected day by day to the change of each group, if all days have one judge.
+
     Each day has a sample of its own, so errors are independent. Intervals are about these comments, not other threads.
     In: source, lang, is_now, comment_count, corrected_mean, corrected_low, corrected_high, judge. Out: source, lang,
     judge, corrected (a change), corrected_low, corrected_high.

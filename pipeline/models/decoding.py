@@ -1,4 +1,5 @@
 """Text generation with any model that gives the next word's probabilities: beam search, greedy and sampling.
+
 Hypotheses have two axes: n sources (articles), k hypotheses of each. The text of a source depends only on that source,
 its number and the decoding, not on the batch.
 """
@@ -83,6 +84,7 @@ def decode(
     step: Step, state: State, count: int, decoding: Decoding, marks: Marks, device: str = "cpu", first: int = 0
 ) -> list[list[Candidate]]:
     """Generate candidates for each source: of beam search the best first, at most `best`; samples as they were drawn.
+
     A text of the longest length ends without an end token, so that the probabilities of all possible texts sum to 1. A
     text also ends where the rules allow no further word. The state at the beginning has tensors [count, ...]. `first`
     is the number of the first source, which seeds its samples, so that parts of a corpus can be decoded apart.

@@ -27,6 +27,7 @@ Space = Literal["p2s", "s2p", "third"]
 
 class Design(NamedTuple):
     """One of the 12 variants of table 2: the metrics of I and ΔP, and the space the two meanings are compared in.
+
     p2s compares h_s with h_p W_t; s2p compares h_p with h_s W_t; third compares h_p W_t1 with h_s W_t2 (equation 10,
     printed for the Euclidean metric only; the cosine form is implied).
     """
@@ -76,6 +77,7 @@ class ImpScore(nn.Module):
         last: int | None = None,
     ) -> None:
         """Draw the matrices for embeddings of size `dim` and meaning spaces of size `features`, much less than `dim`.
+
         Not in the paper: `hidden` is the width of a layer before the projections, 0 for none. With it the score sees
         combinations of features, which on graded groups improves it more than any other change of the head, and the
         pragmatic projection sees only the `last` features of an embedding: those of the encoder's last layer, if
@@ -118,6 +120,7 @@ class ImpScore(nn.Module):
     @torch.no_grad()
     def initialise(self, embeddings: Tensor) -> None:
         """Initialise a model with a hidden layer from the embeddings [n, d] of its training; others stay random.
+
         Mean and deviation standardise the inputs of the hidden layer; features that hardly vary stay small. The
         pragmatic projection starts as the principal directions, which keep the encoder's distances.
         """
@@ -160,11 +163,18 @@ def pragmatic_distance(meanings: Meaning, other_meanings: Meaning, metric: Metri
 
 
 def loss(
-    s1: Meaning, s2: Meaning, s3: Meaning, gamma_implicitness: float = GAMMA_IMPLICITNESS,
-    gamma_pragmatics: float = GAMMA_PRAGMATICS, alpha: float = ALPHA, *, pragmatics: Metric = "euclidean",
+    s1: Meaning,
+    s2: Meaning,
+    s3: Meaning,
+    gamma_implicitness: float = GAMMA_IMPLICITNESS,
+    gamma_pragmatics: float = GAMMA_PRAGMATICS,
+    alpha: float = ALPHA,
+    *,
+    pragmatics: Metric = "euclidean",
     reduction: Literal["mean", "sum"] = "mean",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Compute L_final (equation 8) of triples: a scalar.
+
     s1 are meanings of implicit sentences, s2 of their explicit forms, s3 of foreign explicit sentences. The gammas are
     γ1 and γ2; `pragmatics` is the metric of ΔP. The reduction is the mean over the batch as in the released code, or
     the sum that equation 9 prints (IMP-10).
@@ -179,6 +189,7 @@ def loss(
 
 def ranking_loss(implicitness: Tensor, higher: Tensor, lower: Tensor, steps: Tensor, sharpness: float) -> Tensor:
     """Average steps * log(1 + exp(-sharpness (I(higher) - I(lower)))) over comparisons within graded groups: a scalar.
+
     The pairwise logistic loss of RankNet (Burges et al. 2005); a comparison over more steps counts more. `higher` and
     `lower` are rows of the more and less implicit sentence of each comparison [m], `steps` the levels between them. The
     sharpness says how fast the loss falls with the difference of two scores, which is at most 2.

@@ -1,4 +1,5 @@
 """The files of a pretrained model, found and checked before they are loaded.
+
 A model is a folder, or a hub name with its commit. Only safetensors weights, vocabularies and configurations are
 fetched: no pickle, no code. They are checked against the hashes of the hub, and the hash in the name if it has one.
 """
@@ -30,6 +31,7 @@ class Files(NamedTuple):
 
 def locate_files(name: str | Path) -> Files:
     """Find the files of a model and check them.
+
     `name` is a folder; or a hub name and commit, `NAME@COMMIT`, which is fetched unless HF_HUB_OFFLINE is set; or also
     the hash that its folder must have, `NAME@COMMIT:SHA256`. BadInput for a hub name without its commit, no
     safetensors, or files that are not what was pinned; Missing if they are not here and HF_HUB_OFFLINE is set; Retry if
@@ -90,6 +92,7 @@ def _check_blobs(folder: Path, hub: str, commit: str, content: str) -> None:
 
 def hash_model_file(path: Path) -> str:
     """Return the SHA-256 of a file, cached until its size or time changes, for large files also on disk.
+
     All bytes count: models tuned from one base differ neither in size nor in the header of their weights.
     """
     status = path.stat()

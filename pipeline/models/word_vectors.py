@@ -32,6 +32,7 @@ class WordVectors(NamedTuple):
 
 def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> WordVectors:
     """Read vectors from a text file: a word and d numbers a line, separated by blanks, as of GloVe and word2vec.
+
     A first line of two whole numbers (count and d) is word2vec's header. Words may contain blanks, as a few of GloVe's
     do, since the last d fields are the numbers. The first vector of a repeated word counts. With `only`, a set, only
     its words are kept, and those of the `first` lines; files begin with the frequent words. Two million words in 300

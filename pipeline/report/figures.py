@@ -1,4 +1,5 @@
 """Figures as inline SVG, the same rows the same bytes: what all share, and those of the daily pages.
+
 Frames have the columns that a page's `PARTS` names, and at least one row; what is null is left out. Nothing is shown by
 colour alone: there are markers, hatches and numbers.
 """
@@ -110,6 +111,7 @@ def create_panels(
     count: int, across: int, size: tuple[float, float], *, sharex: bool = False, sharey: bool = True
 ) -> tuple[Figure, list[Axes]]:
     """Create a figure of `count` panels, at most `across` in a row.
+
     `size` has the inches that a row of panels is high, and those beyond. Panels may share their scales.
     """
     across = min(count, across)
@@ -160,12 +162,21 @@ def frame_cell(axis: Axes, x: float, y: float, colour: str = WARM) -> None:
 
 
 def draw_dots(
-    rows_by_key: Mapping[tuple[Any, ...], Mapping[str, Any]], titles: Mapping[str, str], row_names: Mapping[str, str],
-    mark_names: Mapping[Any, str], *, looks: Mapping[Any, tuple[str, str]] | None = None,
-    printed: Mapping[tuple[Any, ...], float] | None = None, paper: str = "", scale: float = 1,
-    chance: Mapping[str, float] | None = None, is_shared: bool = False, x: str = "",
-) -> str:  # fmt: skip
+    rows_by_key: Mapping[tuple[Any, ...], Mapping[str, Any]],
+    titles: Mapping[str, str],
+    row_names: Mapping[str, str],
+    mark_names: Mapping[Any, str],
+    *,
+    looks: Mapping[Any, tuple[str, str]] | None = None,
+    printed: Mapping[tuple[Any, ...], float] | None = None,
+    paper: str = "",
+    scale: float = 1,
+    chance: Mapping[str, float] | None = None,
+    is_shared: bool = False,
+    x: str = "",
+) -> str:
     """Draw numbers with their intervals, a panel a metric; what the paper prints are ticks of the same colour.
+
     Rows (value, low, high) are by panel, row and mark, and so are the numbers that the paper prints, which the legend
     calls `paper`. These, and in each panel what numbers are held against (`chance`), are on the scale of the figure;
     the rows are multiplied by `scale`. Marks have colours and markers of their own (`looks`), `x` is the label below

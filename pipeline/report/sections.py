@@ -1,4 +1,5 @@
 """Sections of pages (a sentence, a figure and a table), numbers as text, and the page around them.
+
 A page leaves parts without rows out, and says which. Names, texts and comments are hostile data: all text but our own
 markup is escaped, and its invisible characters are shown. The paper's numbers stand beside ours; they are of its data.
 """
@@ -35,6 +36,7 @@ class Section(NamedTuple):
 
 class Part(NamedTuple):
     """A builder of sections from rows, and the columns that the rows need.
+
     Columns are names separated by spaces; those that may be null end with a question mark. If there are keys, each of
     their values has one row.
     """
@@ -66,10 +68,17 @@ def render_template(name: str, **values: Any) -> str:
 
 
 def render(
-    title: str, heading: str, lead: str, sections: Sequence[Section], *, counts: Mapping[str, int | None] | None = None,
-    template: str = "sections.html", **extra: Any,
-) -> str:  # fmt: skip
+    title: str,
+    heading: str,
+    lead: str,
+    sections: Sequence[Section],
+    *,
+    counts: Mapping[str, int | None] | None = None,
+    template: str = "sections.html",
+    **extra: Any,
+) -> str:
     """Render a page of sections, with the title of its window and a line below its heading.
+
     `counts` are numbers on top, by name; None is left out. The template extends sections.html, and `extra` is what it
     shows; of any page `warning` (shown above all else), `missing` (parts without rows), `note` (a line at the foot),
     `signatures` (of models and settings) and `longest` (rows of a table that is open from the start).
@@ -81,6 +90,7 @@ def render(
 
 def check_rows(parts: Mapping[str, Part], rows: Mapping[str, Any]) -> dict[str, Any]:
     """Return the non-empty rows of each part, in the order of the parts; NaN becomes null.
+
     BadInput if a frame lacks a column or a value, or holds a row twice.
     """
     filled = {name: rows[name] for name in parts if rows.get(name) is not None and len(rows[name])}
@@ -118,6 +128,7 @@ def _check_frame(name: str, frame: pl.DataFrame, part: Part) -> None:
 
 def format_number(value: Any, digits: int = 3, style: str = "") -> str:
     """Format a number of a page: a dash for a missing one, a minus sign (−) for a negative one, never −0.
+
     None, NaN and infinite are missing. `style` is `,` for commas between thousands, `+` for a sign on positive numbers
     too.
     """

@@ -22,10 +22,15 @@ _BLOCK_WORDS = 4096  # words that are compared at a time
 
 
 def context_shift(
-    model: MaskedModel, comments: Sequence[Sentence], contexts: Sequence[Sentence], *,
-    divergence: Divergence = "hellinger", weights: Weights = "mean",
-) -> Floats:  # fmt: skip
+    model: MaskedModel,
+    comments: Sequence[Sentence],
+    contexts: Sequence[Sentence],
+    *,
+    divergence: Divergence = "hellinger",
+    weights: Weights = "mean",
+) -> Floats:
     """Compute the weighed divergence at a comment's words without and with its context: [n].
+
     With Hellinger's distance and `mean` it is from 0 to 1. Weights are those of `distances`, and the distance of a word
     is the number of words between it and the context. The shift is 0 where the context is empty, NaN where the comment
     is. Both are given as words.

@@ -24,6 +24,7 @@ def sign(encoder: Encoder) -> str:
 
 def place(texts: Sequence[str], encoder: Encoder, on_progress: OnProgress = lambda _: None) -> npt.NDArray[np.float64]:
     """Place distinct texts by t-SNE of the first principal components of their embeddings: float64 [len(texts), 2].
+
     It starts from the first two components. One thread computes it, so that it is the same again on one machine.
     """
     from sklearn.decomposition import PCA

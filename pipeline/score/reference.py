@@ -1,4 +1,5 @@
 """Read a score: its percentile among a reference corpus, a band in words, and how it changes when a word is left out.
+
 A reference belongs to one model. It has a scale for each language: the quantiles of the scores of its texts, and three
 thresholds between the bands, fitted on graded groups, of whose levels 3 and 4 are both hinted.
 """
@@ -82,6 +83,7 @@ def describe_weakness(taus: Mapping[str, float]) -> str:
 
 def tabulate(references: Iterable[Reference]) -> pl.DataFrame:
     """Tabulate the scales: the percentile of a score from `low` to below `high` is percentile + slope * (score - low).
+
     `weakness` is null where the model is not weak.
     """
     rows: list[tuple[Any, ...]] = []
@@ -108,6 +110,7 @@ def measure_quantiles(values: Floats) -> list[float]:
 
 def fit_thresholds(values: Floats, levels: npt.NDArray[np.int64]) -> list[float]:
     """Fit the thresholds of the bands: those of the highest agreement of band and level.
+
     The agreement is Cohen's kappa with quadratic weights. All triples of 39 quantiles of the scores are tried.
     """
     cuts = np.quantile(values, np.arange(1, 40) / 40)
@@ -180,6 +183,7 @@ def explain(
     texts: Sequence[str], values: Sequence[float], cut: Cut, score: Callable[[list[str]], Sequence[float]]
 ) -> list[list[tuple[int, str, float]]]:
     """Explain the scores of texts by their words: position, word, and score minus that of the text without the word.
+
     A change above 0 makes the text more implicit. All shorter texts are scored in one call.
     """
     variants = [leave_out(text, cut) for text in texts]

@@ -19,6 +19,7 @@ def implicitness(
     model_id: str, encoder: str, revision: str, precision: str, lang: str, *, is_kept: bool = False
 ) -> str:
     """Build the signature of implicitness; languages other than English are marked as an extension (X-07).
+
     A score of kept embeddings, which are rounded to 16 bits, is marked too.
     """
     precision = "float32" if encoder == characters.NAME else precision  # counts are exact

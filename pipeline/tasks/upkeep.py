@@ -26,11 +26,15 @@ def parse_limits(params: Params) -> Limits:
             )
             raise BadInput(f"{problem}; force it only while nothing else runs")
     return Limits(
-        keep=timedelta(days=params["keep_days"]), grace=timedelta(hours=params["grace_hours"]),
-        quiet=timedelta(hours=params["quiet_hours"]), files=params["small_files"],
-        target=params["target_megabytes"] << 20, budget=int(params["gigabytes"] * (1 << 30)),
-        footers=params["footers"], weeks=params["verify_weeks"],
-    )  # fmt: skip
+        keep=timedelta(days=params["keep_days"]),
+        grace=timedelta(hours=params["grace_hours"]),
+        quiet=timedelta(hours=params["quiet_hours"]),
+        files=params["small_files"],
+        target=params["target_megabytes"] << 20,
+        budget=int(params["gigabytes"] * (1 << 30)),
+        footers=params["footers"],
+        weeks=params["verify_weeks"],
+    )
 
 
 def list_tables(names: Sequence[str], params: Params) -> list[str]:

@@ -198,9 +198,12 @@ def check_measure(measure: str) -> None:
 
 
 def disambiguate(
-    store: Store, targets: Sequence[tuple[str, str]], context: Iterable[str], measure: str = MEASURES[0],
+    store: Store,
+    targets: Sequence[tuple[str, str]],
+    context: Iterable[str],
+    measure: str = MEASURES[0],
     window: int = WINDOW,
-) -> list[Sense | None]:  # fmt: skip
+) -> list[Sense | None]:
     """Choose the sense of each target that has the highest score; of several the most frequent.
 
     A target is a lemma and WordNet's letter, as ("bank", "n"); its sense is None where WordNet lacks it. By signatures

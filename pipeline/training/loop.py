@@ -156,10 +156,15 @@ def hash_facts(facts: object, *parts: pl.DataFrame | npt.NDArray[Any]) -> str:
 
 
 def run(
-    epoch: Callable[[int], Row], learner: Learner, criterion: Criterion, epochs: int, state: Path | None = None,
+    epoch: Callable[[int], Row],
+    learner: Learner,
+    criterion: Criterion,
+    epochs: int,
+    state: Path | None = None,
     training_id: str | None = None,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Run the remaining of so many epochs and keep the best.
+
     `epoch` trains the epoch with the given number (from 1) and returns its numbers in the order of the criterion. From
     the file `state` an interrupted training resumes, and ends with the same weights on a CPU. BadInput if that state
     has another `training_id` (`hash_facts`), which is None if the file's name contains it.
@@ -234,10 +239,16 @@ R = TypeVar("R")
 
 
 def replace_numbers(
-    profiles: Mapping[str, R], profile: str, *, from_zero: Collection[str] = (), above_zero: Collection[str] = (),
-    below_one: Collection[str] = (), **changes: Any,
-) -> R:  # fmt: skip
+    profiles: Mapping[str, R],
+    profile: str,
+    *,
+    from_zero: Collection[str] = (),
+    above_zero: Collection[str] = (),
+    below_one: Collection[str] = (),
+    **changes: Any,
+) -> R:
     """Return a profile with the given fields changed; a change to None is ignored.
+
     The type of a field states its values: a Literal lists them, int is from 1, float is finite and from 0, a tuple has
     its length. The seed and int fields in `from_zero` may be 0; float fields in `above_zero` may not. Those in
     `below_one` are below 1, and so is a dropout rate (`dropout` in the name). BadInput for an unknown profile or field,

@@ -38,6 +38,7 @@ CONTENTS: dict[str, Literal["words", "numbers"]] = {
 
 def classify_contents(config: Mapping[str, Any]) -> Literal["words", "numbers"]:
     """Return what a model's files reveal: words of single texts, or only numbers over many texts.
+
     A kind that is not listed counts as `words`, as does ImpScore with a fine-tuned encoder, having seen its pieces.
     """
     heads = config.get("heads")

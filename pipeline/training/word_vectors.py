@@ -41,6 +41,7 @@ class Recipe:
 
 def fit(texts: Iterable[list[str]], recipe: Recipe = Recipe()) -> WordVectors:
     """Train vectors of the frequent words, sorted by count; the same texts give the same bits.
+
     Pass each text a second time as its characters to give them vectors in the same space; unknown words get theirs from
     these. Memory holds the token ids, 4 bytes each. BadInput if fewer than two words are frequent enough.
     """

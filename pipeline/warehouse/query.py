@@ -33,9 +33,15 @@ CORPUS_MEMORY = f"{min(max(_HALF, 2), 8)}GB"  # for `browse`
 SPILL = 10 << 30  # bytes of disk that sorts and joins may take, but never more than half of what is free
 BATCH = 50_000
 _FENCE: dict[str, Any] = dict.fromkeys(
-    ("allow_community_extensions", "allow_persistent_secrets", "autoinstall_known_extensions",
-     "autoload_known_extensions", "python_enable_replacements"), "false",
-)  # fmt: skip
+    (
+        "allow_community_extensions",
+        "allow_persistent_secrets",
+        "autoinstall_known_extensions",
+        "autoload_known_extensions",
+        "python_enable_replacements",
+    ),
+    "false",
+)
 # DuckDB takes a stream of a table for one row, and would often hold the larger side of a join: it holds the right one
 _JOINS = {"disabled_optimizers": "build_side_probe_side"}
 _CLOSE = (

@@ -137,10 +137,13 @@ def _write(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Delete operation did not match any records")
             _retry_missed_file(
-                frame.sink_iceberg, guarded, **options,
+                frame.sink_iceberg,
+                guarded,
+                **options,
                 snapshot_properties={"undertone.run_id": run_id, **_sign(partition)},
-                row_group_size=TABLES[name].row_group, storage_options=catalog.STORE,
-            )  # fmt: skip
+                row_group_size=TABLES[name].row_group,
+                storage_options=catalog.STORE,
+            )
     except (CommitFailedException, ValidationException) as error:
         raise Retry(f"another writer changed {name} meanwhile; this attempt changed nothing") from error
     except CommitStateUnknownException as error:  # if it runs again, the slice is the same either way

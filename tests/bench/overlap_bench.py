@@ -110,6 +110,7 @@ def coco(joined: list[tuple[str, list[str]]]) -> tuple[Any, str]:
 
 def run(count: int, size: int, is_held: bool) -> dict[str, Any]:
     """All families on so many segments: CPU seconds, memory in MB, scores.
+
     Segments are held, so that making them is not in the seconds, or made anew whenever they are read, so that they are
     not in the memory.
     """

@@ -215,6 +215,7 @@ PAST = format_datetime(datetime(2020, 1, 1, tzinfo=UTC), usegmt=True)
 @pytest.mark.parametrize("status", [429, 503])
 def test_retry_after(spool: fetch.Spool, clock: Clock, status: int, value: str, wait: float) -> None:
     """Seconds are slept through, and then the page is had; ten times the usual pause answers what says nothing.
+
     One that is shorter leaves the usual pause.
     """
     with Site(faults={FIRST: [Answer(status, {"Retry-After": value})]}) as site:
@@ -280,6 +281,7 @@ def test_closed_section_is_no_refusal(spool: fetch.Spool, source: str, body: dic
 
 def test_a_server_error(spool: fetch.Spool) -> None:
     """500 for ever is a Retry after `attempts` requests, with the cursor kept; two of them and then a page is one.
+
     So is a body that is not what its Content-Encoding says.
     """
     check_stop(spool, [Answer(500)] * 9, Retry, "failed 4 times: HTTP 500", count=QUICK.attempts)
@@ -407,6 +409,7 @@ def test_next_on_another_host(spool: fetch.Spool) -> None:
 
 def test_page_limit(spool: fetch.Spool) -> None:
     """No more than `pages_per_thread` pages are asked for; a larger limit goes on from there, and the end is the end.
+
     A thread fetched to its end is not asked for again on that day, not even robots.txt is.
     """
     with Site() as site:

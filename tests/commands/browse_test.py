@@ -169,6 +169,7 @@ def test_the_map_of_a_day(corpus: Corpus) -> None:
 
 def test_nothing_personal_is_in_a_corpus_or_a_site(corpus: Corpus, tmp_path: Path) -> None:
     """A corpus has no pseudonyms, and its texts uncompressed; a site has no id of the platform either.
+
     What a site has of comments outside its selection is nothing: no count, value or bound.
     """
     content = corpus.path.read_bytes()
@@ -239,6 +240,7 @@ def test_exports_are_what_is_selected_and_run_nothing(server: Server) -> None:
 
 def test_the_commands(tables: Path, tmp_path: Path) -> None:
     """`browse` prints its address and ends by Ctrl-C with exit code 0; `export site` writes a folder.
+
     The percentile of the score that a rater says is right becomes a label that `calibrate` reads; the last one counts.
     After `forget` no copy of the comments remains, and one that is open answers no more.
     """

@@ -102,6 +102,7 @@ def test_overlap_of_files(run: Run, tmp_path: Path) -> None:
 
 def test_segments_of_files_are_correlated(run: Run, tmp_path: Path) -> None:
     """`--segments` writes a row a candidate, which `correlate` reads; the options reach the library.
+
     Of two words one is a reference's, so BLEU-1 is 1 / 2; its weight of a grade g by (s-1)/4 is (g - 1) / 4.
     """
     paths = {name: tmp_path / name for name in ("c.txt", "o.txt", "r.jsonl", "w.jsonl", "g.txt", "a.txt", "s.csv")}

@@ -15,6 +15,7 @@ def test_a_file_becomes_a_model(
     run: Run, home: Path, tiny_encoder: Path, pairs_file: Path, model_dir: Path, tmp_path: Path
 ) -> None:
     """A model of a file, with any number of its recipe; --force replaces it, and --json prints one short object.
+
     No table is made for it, and the same pairs give the same model.
     """
     words = ("train", "impscore", "--pairs", pairs_file, "--out", tmp_path / "m", *PAPER)

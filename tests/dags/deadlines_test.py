@@ -45,6 +45,7 @@ def test_a_missed_deadline_reaches_the_callback(
     airflow_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A queued run has its deadline in Airflow's database; missed, what the triggerer runs tells of DAG and day.
+
     The scheduler's own loop and the triggerer are not part of it: what they call is. The DAG is one of the test's own,
     so that other tests find one version of ours in the database.
     """

@@ -78,6 +78,7 @@ def read_tries(dag_run: Any, task_id: str) -> list[int]:
 @pytest.mark.slow
 def test_sample_through_all_dags_twice(run: Run, home: Path, tiny_encoder: Path) -> None:
     """The sample goes through the daily chain (X-06); going through again, now with a logical date, changes no row.
+
     That training again changes none is tested by `test_data_sets_to_a_model`.
     """
     run_well(run, "impscore", day=DAY, epochs=1, cassette="sample", profile="paper")
@@ -100,6 +101,7 @@ def test_the_day_is_yesterday_by_default(run: Run) -> None:
 
 def test_a_misspelt_parameter_fails_at_once(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     """A parameter the DAG does not know fails the first task on its first try, and nothing is written.
+
     The form does not take a day that is not written as YYYY-MM-DD.
     """
     with pytest.raises(Exception, match="is not a 'date'"):
@@ -122,6 +124,7 @@ def test_bad_file_fails_at_once_and_writes_nothing(run: Run, tmp_path: Path) -> 
 
 def test_score_without_a_model_of_ones_own(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     """Without any training the shipped model scores a day; if asked to, the DAG explains both ends and fills the map.
+
     A model asked for by an unknown id fails at once, and nothing is published.
     """
     run("collect", day=DAY, path="sample", source="zhihu")
@@ -149,6 +152,7 @@ def test_a_failing_check_stops_the_report(run: Run, home: Path) -> None:
 
 def test_a_refusal_half_way_is_announced(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a site gave before it refused is in the tables, and the day is announced; so is one without tokens by heal.
+
     Maintaining and healing run on fresh tables, with and without a logical date, and find nothing to do.
     """
     for logical_date in (None, A_DATE):
@@ -171,6 +175,7 @@ def test_training_waits_for_pairs(run: Run) -> None:
 
 def test_a_sample_is_judged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten comments of each source get a score by the judge; without a judge the run fails and names the setting.
+
     They are too few to train the scorer on, so that is skipped.
     """
     run("collect", day=DAY, path="sample", source="weibo")

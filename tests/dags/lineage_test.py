@@ -58,6 +58,7 @@ def of_task(events: list[dict[str, Any]], task: str, kind: str) -> dict[str, Any
 @pytest.mark.nightly
 def test_events_of_tasks_and_runs(events: list[dict[str, Any]]) -> None:
     """Each task starts and completes or fails, and so do the runs.
+
     What a task publishes is a dataset by its asset's address, and its row of `runs` is a run facet. Neither the
     sample's comments nor a key, a parameter or the words of an exception are in any event.
     """

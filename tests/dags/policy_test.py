@@ -51,6 +51,7 @@ def test_parses_light() -> None:
 @pytest.mark.parametrize("file", [f for f in FILES if f.stem in {*IDS, "segment"}], ids=lambda path: path.stem)
 def test_holds_no_logic(file: Any) -> None:
     """A DAG file wires: no while loops, no classes, no task longer than 20 lines.
+
     It bears the name of no standard-library module, which it would hide from every task.
     """
     assert file.stem not in sys.stdlib_module_names
@@ -148,6 +149,7 @@ def test_gpu_tasks_wait_in_the_pool(bag: Any) -> None:
 
 def test_reducers_run_on_empty_days(bag: Any) -> None:
     """The task after a mapped one runs when nothing was mapped, or an empty day would keep its stale rows.
+
     In `impscore` neither a folder of data sets nor a model to ask is needed to train on what is in the tables.
     """
     reducers = [("collect", "publish"), ("tokenize", "publish"), ("score", "publish"), ("report", "page")]

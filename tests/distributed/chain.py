@@ -17,6 +17,7 @@ select (select count(*) from dag_run where state in ('queued', 'running'))
 
 def quiet(cluster: Cluster, days: Sequence[str], timeout: float = 3600) -> None:
     """Wait until nothing is going on, and nothing is announced of these days.
+
     The time is a limit for what hangs, not for a busy machine.
     """
     engine = sa.create_engine(cluster.database("airflow"), poolclass=sa.NullPool)

@@ -102,6 +102,7 @@ class Cluster:
 
     def __init__(self, folder: Path, heartbeat: int = 20, **more: str) -> None:
         """Choose ports and places in a new folder, which is removed at the end; nothing is started yet.
+
         A worker that is silent for `heartbeat` seconds is taken for dead. `more` are settings beside the cluster's own.
         """
         self.folder, self.home = folder, folder / "home"
@@ -304,6 +305,7 @@ class Cluster:
 
     def kill(self, name: str, *, tasks: bool = True) -> None:
         """Kill a part and all it started; return when they are gone.
+
         Without its `tasks`, those of a worker go on as ghosts, as when only its main process and its pool are killed.
         """
         spared = set() if tasks else {process.pid for process in self.tasks(name)}

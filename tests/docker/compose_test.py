@@ -69,6 +69,7 @@ def test_who_waits_waits_for_what_will_be() -> None:
 @each_of_ours
 def test_ours_can_write_to_volumes_alone(service: dict[str, Any]) -> None:
     """Our containers have no capability and a root that nobody writes to; what is written in memory is bounded.
+
     What the environment and commands say of /run/secrets is there.
     """
     mounted = {secret if isinstance(secret, str) else secret["target"] for secret in service["secrets"]}
@@ -172,6 +173,7 @@ def test_a_model_of_the_hub_can_be_kept() -> None:
 
 def test_airflow_knows_its_settings() -> None:
     """Each AIRFLOW__ variable, of docker/airflow.env too, is an option of Airflow's: a misspelt one is ignored.
+
     Airflow runs a command only for such settings that it knows to be secret; any other would be silently ignored.
     """
     from airflow.configuration import conf

@@ -92,6 +92,7 @@ def test_a_secret_that_is_named_is_made() -> None:
 
 def test_only_gpu_tasks_leave_celery(policy: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """A task of the queue `gpu` gets a pod with the override, any other is left as it is; DAG files say nothing.
+
     Airflow knows the hook by this name and calls it with what it has; the chart reads the text as a template.
     """
     import pluggy

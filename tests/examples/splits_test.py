@@ -61,6 +61,7 @@ def test_a_cluster_is_in_one_split(sizes: list[int], seed: int) -> None:
 
 def test_a_giant_cluster_is_for_training() -> None:
     """A cluster larger than a held-out split goes to train whatever the seed, so that all splits have rows.
+
     A pair whose cluster is not known is one of its own.
     """
     unknown = clustered([1] * 20).with_columns(cluster_id=pl.lit(None, pl.String))

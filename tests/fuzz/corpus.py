@@ -31,6 +31,7 @@ Write = Callable[[Path], Any]
 
 class Case(NamedTuple):
     """A hostile file: what kind it is, its ending, what writes it, and the records it holds where that is certain.
+
     With 0 records it must be refused.
     """
 
@@ -260,6 +261,7 @@ Change = tuple[str, bytes, bytes | Callable[[], bytes]]  # part, what is in it, 
 
 def workbook(path: Path, *changes: Change, more: Mapping[str, int] | None = None) -> None:
     """A workbook with `text` and one comment whose parts are changed, and with more of them, of so many blanks.
+
     A change of no part renames parts too.
     """
     import polars as pl

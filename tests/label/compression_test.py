@@ -67,6 +67,7 @@ def test_tasks_show_sentence_and_compression() -> None:
 
 def test_tasks_do_not_reveal_systems() -> None:
     """Neither tasks nor ids do: renamed systems and other orders of rows make the same tasks in the same order.
+
     Systems that leave the same words share a task; the key has it for both.
     """
     assert "system" not in TASKS.columns

@@ -63,6 +63,7 @@ def test_every_linear_layer_is_adapted(tiny_folder: Path) -> None:
 @pytest.mark.parametrize("mode", ["adapter", "full"])
 def test_what_was_trained_can_be_put_back(encoder: Encoder, mode: str) -> None:
     """Embeddings begin as the frozen encoder's; an encoder with the trained weights gives those at the end.
+
     The first encoder is unchanged. With adapters the state holds them alone.
     """
     model = encoder.module[0].model

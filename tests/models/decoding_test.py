@@ -153,6 +153,7 @@ def test_runs_of_words_are_not_repeated(words: list[int], size: int) -> None:
 
 def test_what_can_be_written() -> None:
     """Neither <unk> nor <s>, by far the likeliest here, nor a word again; of three texts that can be there are no five.
+
     Three words that may not come twice are all, however much was asked for; nothing is written for no source.
     """
     table = tables(2)

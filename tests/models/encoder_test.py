@@ -64,6 +64,7 @@ def _not_to_be_called(*_: object, **__: object) -> None:
 
 def test_layers_are_means_over_words(embedded: Encoder, layered: Encoder) -> None:
     """Pooled by layers a text has 7 x 384 numbers: the mean of each layer's states over its words, each of length 1.
+
     The embedded encoder pools its last layer so: the last part is that.
     """
     text = "Nice hat, as he said."
@@ -91,6 +92,7 @@ def test_embedded_equals_its_library_bit_by_bit(pooling: str) -> None:
 
 def test_order_and_repeats(embedded: Encoder) -> None:
     """Rows are those of SentenceTransformer.encode within 1e-6 (IMP-03), each of length 1 (E2), whatever the batch.
+
     They come in the order of the texts; equal texts have equal rows, and every text is told as done.
     """
     expected = embedded.module.encode(TEXTS, batch_size=4, show_progress_bar=False)

@@ -45,6 +45,7 @@ BY_HAND = {
 @pytest.mark.parametrize("design", DESIGNS, ids="-".join)
 def test_variants_by_hand(design: Design) -> None:
     """I = 1 - cos(e W_s, e W_p W_t) by equations 2 to 4; each of the 12 variants of table 2 compares what it should.
+
     There is no bias (IMP-04, IMP-05). All weights of each get gradients from margins that nothing keeps (IMP-29).
     """
     assert len(set(DESIGNS)) == 12
@@ -134,6 +135,7 @@ def test_loss_by_hand(scores: tuple[float, ...], near: float, far: float, alpha:
 
 def test_the_sum_is_n_times_the_mean() -> None:
     """Losses 1.1 and 0 give 0.55: the mean as in the released code; equation 9 prints their sum (IMP-10).
+
     With cosine pragmatics near is 0.04 and far 1: .7 - .96 is below zero, so only .3 + .2 of implicitness stay.
     """
     s1 = meaning([1.2, 1.6], [[0, 0], [0, 0]])

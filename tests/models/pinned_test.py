@@ -39,6 +39,7 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_pinned_model_is_found_and_checked(snapshot: Path) -> None:
     """A name with its commit is found without asking anybody; git's own hash-object says what small files must be.
+
     Content without the hash that was asked for is refused, and a model that was never fetched is named with a remedy.
     """
     assert locate_files(NAME) == (snapshot, COMMIT)

@@ -16,10 +16,12 @@ TASK, ROW, MADE = digest("t", 32), digest("r", 16), digest("m", 32)
 def clean() -> dict[str, pl.DataFrame]:
     """Two days: the first tokenized and scored in full, the second only collected, with one row dropped."""
     comments = filled(
-        "comments", {"text": "cold today"}, {"text": "cold today, is it", "parent_id": "c1", "root_id": "c1"},
+        "comments",
+        {"text": "cold today"},
+        {"text": "cold today, is it", "parent_id": "c1", "root_id": "c1"},
         {"text": "not a mail: a @ b, nor a number: 1380013800 or 138001380001", "parent_id": "c2", "root_id": "c1"},
         {"text": "tomorrow", "day": NEXT},
-    )  # fmt: skip
+    )
     first = comments.filter(day=DAY)
     return {
         "comments": comments,

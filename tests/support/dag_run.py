@@ -22,6 +22,7 @@ def prepared() -> None:
 
 def dag_run(path: Path, conf: dict[str, Any], logical_date: dt.datetime | None = None) -> Any:
     """The run of the DAG in a file, when all its tasks have ended.
+
     The file is parsed anew, since `dag.test` leaks its parameters into later calls on the same object. `dag.test`
     parses and writes down every DAG of the folder each time, two CPU seconds, for those that start one another; none of
     ours does, so it finds the one file alone.

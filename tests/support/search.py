@@ -58,6 +58,7 @@ def find(
     texts: Mapping[str, str] | None = None,
 ) -> list[Place]:
     """All places where a secret (`needles`, by name) stands, in the order they were found, each once.
+
     Folders are searched with all below them; of databases (SQLAlchemy addresses) every column of every table of every
     schema; `texts` were caught elsewhere, such as output, by name.
     """

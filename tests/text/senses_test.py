@@ -109,6 +109,7 @@ def test_words_of_a_text() -> None:
 
 def test_what_was_written_is_mapped(store: senses.Store, tmp_path: Path) -> None:
     """A store is arrays and a header, read-only when loaded, and the same however often it is made.
+
     Building does not touch a folder that exists: another process may read it.
     """
     folder = tmp_path / "store"

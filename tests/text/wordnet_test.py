@@ -108,6 +108,7 @@ def level(synset: str) -> int | None:
 
 def test_levels_are_longest_paths(small: Path) -> None:
     """A root is at level 0, the longer of two ways counts, an instance lies below its class (REC-08).
+
     Synsets that are each other's hypernyms share the level of the way out, and those below go on from there.
     """
     names = ["entity.n.01", "river.n.01", "oder.n.01", "fish.n.01", "bass.n.02", "act.v.01", "hope.v.01"]

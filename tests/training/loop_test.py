@@ -115,10 +115,12 @@ def test_what_a_learner_keeps_beside_its_weights_comes_back(tmp_path: Path) -> N
     """A state contains the extra tensors, and `restore` gets them with the current weights."""
     weights, restored = {"w": torch.zeros(1, requires_grad=True)}, []
     learner = loop.Learner(
-        optimiser=torch.optim.SGD(weights.values(), lr=1.0), generator=torch.Generator(),
-        weights=lambda: {"w": weights["w"].detach().clone()}, restore=restored.append,
+        optimiser=torch.optim.SGD(weights.values(), lr=1.0),
+        generator=torch.Generator(),
+        weights=lambda: {"w": weights["w"].detach().clone()},
+        restore=restored.append,
         extra=lambda: {"mean.w": torch.full((1,), 5.0)},
-    )  # fmt: skip
+    )
 
     def epoch(number: int) -> tuple[float, float]:
         return loop.descend(weights["w"].sum(), learner, number), float(number)

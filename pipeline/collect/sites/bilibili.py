@@ -63,14 +63,18 @@ def _add(page: Page, reply: dict[str, Any], *, hot: bool) -> None:
     else:
         content = need(reply, "content", dict, "bilibili")
         comment = Comment(
-            thread_id=str(need(reply, "oid", (int, str), "bilibili")), comment_id=comment_id,
+            thread_id=str(need(reply, "oid", (int, str), "bilibili")),
+            comment_id=comment_id,
             parent_id=parse_id(reply.get("parent_str") or reply.get("parent")),
             root_id=parse_id(reply.get("root_str") or reply.get("root")),
             text=_REPLY_PREFIX.sub("", need(content, "message", str, "bilibili")),
-            like_count=count(reply.get("like")), reply_count=count(reply.get("rcount")),
-            created_at=parse_time(reply.get("ctime")), user=parse_id(reply.get("mid")), is_hot=hot,
+            like_count=count(reply.get("like")),
+            reply_count=count(reply.get("rcount")),
+            created_at=parse_time(reply.get("ctime")),
+            user=parse_id(reply.get("mid")),
+            is_hot=hot,
             row_key=comment_id,
-        )  # fmt: skip
+        )
         page.comments.append(comment)
     for child in reply.get("replies") or []:
         _add(page, child, hot=False)

@@ -61,8 +61,15 @@ def _comment(item: dict[str, Any], song: str, hot: bool) -> Comment:
     parent = parse_id(item.get("parentCommentId")) or parse_id(answered.get("beRepliedCommentId"))
     comment_id = str(need(item, "commentId", int, "netease"))
     return Comment(
-        thread_id=song, comment_id=comment_id, parent_id=parent, root_id=parent, context=answered.get("content"),
-        text=need(item, "content", str, "netease"), like_count=count(item.get("likedCount")),
-        created_at=parse_time(item.get("time"), 1000), user=parse_id((item.get("user") or {}).get("userId")),
-        is_hot=hot, row_key=comment_id,
-    )  # fmt: skip
+        thread_id=song,
+        comment_id=comment_id,
+        parent_id=parent,
+        root_id=parent,
+        context=answered.get("content"),
+        text=need(item, "content", str, "netease"),
+        like_count=count(item.get("likedCount")),
+        created_at=parse_time(item.get("time"), 1000),
+        user=parse_id((item.get("user") or {}).get("userId")),
+        is_hot=hot,
+        row_key=comment_id,
+    )

@@ -47,11 +47,17 @@ def find_next_url(body: dict[str, Any], url: str) -> str | None:
 def _old(item: dict[str, Any], thread: str) -> Comment:
     comment_id = need(item, "id", str, "tencent_news")
     return Comment(
-        thread_id=thread, comment_id=comment_id, parent_id=parse_id(item.get("parent")),
-        root_id=parse_id(item.get("rootid")), text=extract_text(need(item, "content", str, "tencent_news")),
-        like_count=count(item.get("up")), reply_count=count(item.get("orireplynum")),
-        created_at=parse_time(item.get("time")), user=parse_id(item.get("userid")), row_key=comment_id,
-    )  # fmt: skip
+        thread_id=thread,
+        comment_id=comment_id,
+        parent_id=parse_id(item.get("parent")),
+        root_id=parse_id(item.get("rootid")),
+        text=extract_text(need(item, "content", str, "tencent_news")),
+        like_count=count(item.get("up")),
+        reply_count=count(item.get("orireplynum")),
+        created_at=parse_time(item.get("time")),
+        user=parse_id(item.get("userid")),
+        row_key=comment_id,
+    )
 
 
 def _parse_second(comments: dict[str, Any], url: str) -> Page:
@@ -74,7 +80,14 @@ def _new(item: dict[str, Any], thread: str, root: str | None, hot: bool) -> Comm
         raise SchemaDrift("tencent_news: a comment has neither reply_content nor content")
     comment_id = parse_id(item.get("reply_id")) or str(need(item, "commentid", str, "tencent_news"))
     return Comment(
-        thread_id=thread, comment_id=comment_id, parent_id=root, root_id=root, text=extract_text(text),
-        like_count=count(item.get("agree_count")), created_at=parse_time(item.get("pub_time") or item.get("time")),
-        user=parse_id(item.get("userid")), is_hot=hot, row_key=comment_id,
-    )  # fmt: skip
+        thread_id=thread,
+        comment_id=comment_id,
+        parent_id=root,
+        root_id=root,
+        text=extract_text(text),
+        like_count=count(item.get("agree_count")),
+        created_at=parse_time(item.get("pub_time") or item.get("time")),
+        user=parse_id(item.get("userid")),
+        is_hot=hot,
+        row_key=comment_id,
+    )

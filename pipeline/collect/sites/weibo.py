@@ -61,12 +61,18 @@ def _comment(
     root = parse_id(item.get("rootidstr") or item.get("rootid"))
     parent = parse_id(item.get("reply_id")) or parent or (root if root != comment_id else None)
     return Comment(
-        thread_id=thread, comment_id=comment_id, parent_id=parent, root_id=root if parent else None,
+        thread_id=thread,
+        comment_id=comment_id,
+        parent_id=parent,
+        root_id=root if parent else None,
         text=_REPLY_PREFIX.sub("", extract_text(need(item, "text", str, "weibo"))),
         like_count=count(item.get("like_count", item.get("like_counts"))),
-        reply_count=count(item.get("total_number")), created_at=_time(item.get("created_at"), fetched_at),
-        user=parse_id((item.get("user") or {}).get("id")), is_hot=is_hot, row_key=comment_id,
-    )  # fmt: skip
+        reply_count=count(item.get("total_number")),
+        created_at=_time(item.get("created_at"), fetched_at),
+        user=parse_id((item.get("user") or {}).get("id")),
+        is_hot=is_hot,
+        row_key=comment_id,
+    )
 
 
 def _time(value: object, fetched_at: datetime | None) -> datetime | None:

@@ -55,13 +55,18 @@ def _add(page: Page, item: dict[str, Any], thread: str, *, is_hot: bool) -> None
     else:
         author = item.get("author") or {}
         comment = Comment(
-            thread_id=thread, comment_id=comment_id, parent_id=parse_id(item.get("reply_comment_id")),
+            thread_id=thread,
+            comment_id=comment_id,
+            parent_id=parse_id(item.get("reply_comment_id")),
             root_id=parse_id(item.get("reply_root_comment_id")),
-            text=extract_text(need(item, "content", str, "zhihu")), like_count=count(item.get("like_count")),
-            reply_count=count(item.get("child_comment_count")), created_at=parse_time(item.get("created_time")),
-            user=parse_id(author.get("id") or (author.get("member") or {}).get("id")), is_hot=is_hot,
+            text=extract_text(need(item, "content", str, "zhihu")),
+            like_count=count(item.get("like_count")),
+            reply_count=count(item.get("child_comment_count")),
+            created_at=parse_time(item.get("created_time")),
+            user=parse_id(author.get("id") or (author.get("member") or {}).get("id")),
+            is_hot=is_hot,
             row_key=comment_id,
-        )  # fmt: skip
+        )
         page.comments.append(comment)
     for child in item.get("child_comments") or []:
         _add(page, child, thread, is_hot=False)

@@ -1,4 +1,5 @@
 """Airflow on this machine: start `airflow standalone` on loopback, stop it without orphans, and call its REST API.
+
 SIGTERM orphans its children, so a session of its own is stopped by SIGINT, and what remains by pid.
 """
 

@@ -1,4 +1,5 @@
 """The terminal: progress bars, elsewhere plain log lines; tables; errors as one line, with an exit code.
+
 An error that `explanations` does not know is a bug: 70, and a file with its places in the code and no message.
 """
 
@@ -105,6 +106,7 @@ def report(text: str) -> None:
 @contextmanager
 def show_progress(name: str, total: int | None = None) -> Iterator[OnProgress]:
     """Show the progress of some work: a bar in a terminal, elsewhere a line a minute.
+
     The bar of work inside other work is a row below it; all rows go away at the end.
     """
     if not err.is_terminal:

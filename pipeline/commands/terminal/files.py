@@ -27,6 +27,7 @@ def texts(
     path: Path, column: str | None, encoding: str, names: Sequence[str] = ("text",), *, skip_bad_rows: bool = False
 ) -> Iterator[tuple[pl.DataFrame, str]]:
     """Yield chunks of a file with the name of its texts: `column`, else one of `names`, else the only column.
+
     A row that cannot be read is BadInput; with `skip_bad_rows` it is left out with its reason.
     """
     reasons: Counter[str] = Counter()
@@ -90,6 +91,7 @@ def draft(path: Path) -> Path:
 
 class Writer:
     """Append frames to a file in the format of its ending; if the work fails, no file remains.
+
     The first frame decides the columns: a later one may lack some, which stay empty, but not have others.
     """
 

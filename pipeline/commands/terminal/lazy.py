@@ -1,4 +1,5 @@
 """Commands that are imported when they run, so that a list of them, the version or an error costs next to nothing.
+
 Old names of commands and options work until the next minor version and print one line with the new name.
 """
 
@@ -55,6 +56,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {  # new options by old ones, for eac
 
 def rename(words: list[str], families: Mapping[str, Collection[str]]) -> list[str]:
     """Replace the old names in a command line, which begins with the command; print what replaces them.
+
     `families` has the commands of each family by its name.
     """
     changes = {}

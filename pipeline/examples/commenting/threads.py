@@ -1,4 +1,5 @@
 """Articles and their comments: what is in, its train, validation and test, and references (commenting, section 3).
+
 In come articles and comments with their word counts. Out go all articles with their split, or why they have none
 (AAC-04), references (AAC-07), and statistics beside the paper's (AAC-05, AAC-06, AAC-31). Draws go by a hash of seed
 and ids: an article that comes in later takes the place of one other at most.
@@ -144,6 +145,7 @@ def _draw_references(fit: pl.DataFrame, rules: Rules) -> pl.DataFrame:
 
 def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.DataFrame:
     """Compute table 2 of a corpus, beside the paper's (AAC-05, AAC-06, errata E12): train, validation, test and all.
+
     Threads that are left out do not count; of the test give its references alone to count as the paper does.
     likes_per_comment is of those whose likes are known; what is undefined is null; the paper's values are paper_*.
     """

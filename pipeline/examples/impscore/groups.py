@@ -1,4 +1,5 @@
 """Graded groups: one intent in several wordings, from the most explicit to the most implicit (ImpScore, section 6.1).
+
 The paper's are not public. Those of the sample are ours, so that neither length nor punctuation gives the level away.
 Its choice questions (which option means the same as the reference? IMP-33) are read from a file or built from groups.
 """
@@ -56,6 +57,7 @@ def find_language() -> pl.Expr:
 
 def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
     """Read lines of JSON `{"rater": str, "group": str, "ranks": [one a sentence, 1 the most explicit, ties equal]}`.
+
     All raters should have ranked the same groups. Returns rater, group, level, rank. BadInput with line and field.
     """
     sizes = dict(groups.group_by("group").len().iter_rows())

@@ -1,4 +1,5 @@
 """Pairs for ImpScore (section 4): an implicit sentence, its explicit form, a negative; and dropped rows.
+
 The negative is the explicit sentence of another pair of the source (IMP-19).
 """
 
@@ -135,6 +136,7 @@ def pair_completions(
     completions: pl.DataFrame, current: Mapping[str, str] | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Pair sentences with their completions (IMP-15); return pairs, and dropped rows by completion_id.
+
     Of several answers of a model about a sentence the first that parses counts, answers to the current version of the
     prompt (`current`) first; the others are dropped as `later_attempt`.
     """
@@ -174,10 +176,14 @@ def _drop_repeats(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def build(
-    sentences: pl.DataFrame, completions: pl.DataFrame, profile: str = "paper", seed: int = SEED,
+    sentences: pl.DataFrame,
+    completions: pl.DataFrame,
+    profile: str = "paper",
+    seed: int = SEED,
     current: Mapping[str, str] | None = None,
-) -> tuple[pl.DataFrame, pl.DataFrame]:  # fmt: skip
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Build rows of `pairs`, with clusters and a split by `profile`; and dropped rows (source, reason, row_key).
+
     A pair that a data set gives and a model also writes counts as the data set's. `current` as in `pair_completions`.
     """
     labelled, repeated = pair_sentences(sentences)
@@ -189,6 +195,7 @@ def build(
 
 def split_with_negatives(pairs: pl.DataFrame, profile: str, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Add clusters, split and negatives to pairs; return them, and dropped pairs without a negative.
+
     The paper draws negatives before it splits, so that most are in train, too; the grouped split draws them by part.
     """
     clustered = add_clusters(pairs)
@@ -203,20 +210,26 @@ def split_with_negatives(pairs: pl.DataFrame, profile: str, seed: int) -> tuple[
 
 def compute_statistics(pairs: pl.DataFrame) -> pl.DataFrame:
     """Compute table 1 by source and for `all`: counts, lengths in characters, share of longer implicit sentences.
+
     Lengths are of the positive pairs; sd is the sample standard deviation, null for a single pair (IMP-20).
     """
     implicit_length, explicit_length = (pl.col(name).str.len_chars() for name in ("implicit", "explicit"))
     groups = pl.concat([pairs, pairs.with_columns(source=pl.lit("all"))]).group_by("source")
     statistics = groups.agg(
-        positives=pl.len().cast(pl.Int64), negatives=pl.col("negative").count().cast(pl.Int64),
-        implicit_mean=implicit_length.mean(), implicit_sd=implicit_length.std(), explicit_mean=explicit_length.mean(),
-        explicit_sd=explicit_length.std(), implicit_longer=(implicit_length > explicit_length).mean(),
-    )  # fmt: skip
+        positives=pl.len().cast(pl.Int64),
+        negatives=pl.col("negative").count().cast(pl.Int64),
+        implicit_mean=implicit_length.mean(),
+        implicit_sd=implicit_length.std(),
+        explicit_mean=explicit_length.mean(),
+        explicit_sd=explicit_length.std(),
+        implicit_longer=(implicit_length > explicit_length).mean(),
+    )
     return statistics.sort(pl.col("source") == "all", "source")
 
 
 def balance_lengths(pairs: pl.DataFrame, seed: int = SEED, tolerance: float = 0.1) -> pl.DataFrame:
     """Keep the largest subset in which length tells nothing: each pair has a mirror whose lengths differ the other way.
+
     Within a source and a bin of the relative difference |a - b| / max(a, b) of the width `tolerance`, as many pairs are
     kept with a longer as with a shorter implicit sentence; the surplus is dropped at random. With negatives, a mirror's
     negative differs the other way, too. Pairs without any difference stay. Rows come in the order of their ids.
@@ -246,6 +259,7 @@ def number_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     """Read rows of `pairs` from a csv, tsv, jsonl or parquet file with columns implicit and explicit.
+
     Optional columns: negative (drawn if absent), source (default `own`), lang (default by the script) and split (all
     rows or none; default by `profile`). Texts are stripped; of a repeated pair the first row counts. BadInput with
     file, row and field for a fault.

@@ -1,4 +1,5 @@
 """The quality of pairs by a judge: a sample to judge, and ratings of the answers (ImpScore, appendix A.2).
+
 A pair is appropriate if its first sentence is more implicit, and both mean the same just if the pair is positive.
 """
 
@@ -26,6 +27,7 @@ VERDICTS |= dict.fromkeys(("0", "0.0", "no", "false"), False)
 
 def sample(pairs: pl.DataFrame, per_source: int = PER_SOURCE, seed: int = SEED) -> pl.DataFrame:
     """Draw sentence pairs to judge, half of them positive, each from another pair, in random order.
+
     A source with fewer pairs gives all of them, or one fewer if their number is odd. Returns item (from 1), source,
     first, second, which the judge sees; kind (positive or negative), which is hidden.
     """
@@ -52,6 +54,7 @@ def rate_share(share: float) -> int:
 
 def read_judgements(path: Path, key: Path) -> pl.DataFrame:
     """Read a judge's file with its key, for `rate_sources`: source, appropriate (null where an answer is blank).
+
     The file is that of `sample` with `same_meaning` and `first_more_implicit` filled with 1 or 0; the key has item,
     source, kind. BadInput with file, row and field for a fault.
     """

@@ -1,4 +1,5 @@
 """Sentences with their compressions, in the layouts in which they are published (NDD, section 4.2; NDD-23, 26 to 28).
+
 A compression given as text is aligned greedily, from left to right: its words are right, their places may be earlier
 than those the annotator meant. Capitals do not count. What cannot be read is BadInput with file, line and field.
 """
@@ -38,6 +39,7 @@ _MASK = re.compile("|".join(map(re.escape, EXPRESSIONS)))
 
 class Read(NamedTuple):
     """Rows of a file that are kept, and the others with their reason; together they are all that came in.
+
     Of compressions: item_id, words [n], kept [n], compression (at least one word), lang, split (or null).
     """
 
@@ -61,6 +63,7 @@ def replace_masks(words: Iterable[str]) -> list[str]:
 
 def read_google(path: Path, annotator: int = 1) -> Read:
     """Read Google's 1,000 test sentences, or others in the layout `{"text": str, "summaries": [str]}` a line.
+
     By the words of `segment.UNIT` they are about as long as table 9 says (27.86; 27.71). Annotators are counted from 1.
     """
     return _drop_faulty(path, _list_google(path, annotator))
@@ -68,6 +71,7 @@ def read_google(path: Path, annotator: int = 1) -> Read:
 
 def read_broadcast(path: Path, annotator: int = 1, least: int = LEAST) -> Read:
     """Read broadcast news from the two files of SLAHAN's `share/bcn`; by default the subset of the paper (E18).
+
     The folder has `input.txt` and `gold.<annotator>.comp` (1, 2 or 3; the paper's is 1), with a sentence a line and
     blanks between its tokens; sentences of fewer tokens than `least` are dropped.
     """
@@ -76,6 +80,7 @@ def read_broadcast(path: Path, annotator: int = 1, least: int = LEAST) -> Read:
 
 def read_colloquial(path: Path, held_out: int = HELD_OUT) -> Read:
     """Read Colloquial-SC in its official order: the last 150 for testing, the 150 before for validation (NDD-27).
+
     Lines are in twos: `number <tab> words`, `<tab> labels`, Python literals. The order is that of all rows, those
     included that are no literals. Masks stay: see `replace_masks`.
     """
@@ -84,6 +89,7 @@ def read_colloquial(path: Path, held_out: int = HELD_OUT) -> Read:
 
 def read(path: Path) -> Read:
     """Read our own layout, jsonl: text or words, and compressed (a text or words) or kept (true or false a word).
+
     `item_id` (else `<file name>:<line>`), `lang` (else what the script says) and `split` may be there. The words of a
     text are Chinese characters, words of other writing, and marks.
     """
@@ -206,6 +212,7 @@ def _list_items(path: Path) -> Iterator[_Item]:
 
 def _align(words: Sequence[str], compressed: str) -> list[bool]:
     """Mark the words that are kept, or return nothing if the compression is none of them: whole words first.
+
     Else a word in part counts ("7-5" for "7"), and then marks that the annotator put there are passed over.
     """
     word_pieces = [_PIECE.findall(word.casefold()) for word in words]

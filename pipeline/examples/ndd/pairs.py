@@ -46,6 +46,7 @@ Ints = npt.NDArray[np.int64]
 
 class Sentence(NamedTuple):
     """A sentence, and of each of its words what a treebank says; empty where it says nothing.
+
     Of a `text.trees.Tree`: Sentence(name, tree.words, tree.upos, tree.lemmas, tree.features).
     """
 
@@ -74,6 +75,7 @@ Keys = Callable[[Sentence, int], Pair | None]
 
 def convert_tokens(sentence_id: str, tokens: Sequence[Token]) -> Sentence:
     """Convert tokens of an English tagger (`text.tagging`), which gives no tense: the form of a verb decides.
+
     The lemma itself is taken for an infinitive, -ing and -s for present tense, anything else for past. On UD EWT's test
     part, gold lemmas, .81 of 2,605 verbs get their tense; most others are present tense that looks like an infinitive.
     """
@@ -92,6 +94,7 @@ def _guess_features(word: str, lemma: str) -> str:
 
 def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, share: float = SHARE) -> EditedPairs:
     """Generate the two pairs of each sentence for a test.
+
     What a sentence gives depends on its id, the seed and the corpus, not on its place there. BadInput: no such test, or
     a sentence has columns of different lengths or another's id. Missing: the synonym-antonym test needs WordNet.
     ValueError: the share is not in (0, 1].
@@ -318,6 +321,7 @@ def _parse_similarity(value: object, location: str) -> float:
 
 def measure_overlap(first_words: Sequence[str], second_words: Sequence[str]) -> float:
     """Compute the share of the shorter sentence's words in the longest common subsequence: from 0 to 1.
+
     Capitals count, and marks are words. Bit i of the row is 0 where the word at i of `first_words` makes the
     subsequence longer (Hyyrö, 2004). A sentence without words is a ValueError.
     """

@@ -59,6 +59,7 @@ def build_imperceptibility_rule(
     scores: Mapping[str, float], threshold: float = concreteness.THRESHOLD, *, by_lemma: bool = False
 ) -> Rule:
     """Subtask 1: content words whose concreteness is strictly under the threshold (section 3.2; REC-07).
+
     Reasons: not_content, no_score (unknown to the scorer), concrete. The official items follow Brysbaert et al. (2014),
     not MRC as the paper says: all 836 gold words of the dev file that they rate are under 2.4, which is 0.35 of their
     scale. Scores are those of words in lower case, in [0, 1]. With `by_lemma`, for lists of ratings, the lemma's score
@@ -83,6 +84,7 @@ def build_nonspecificity_rule(
     threshold: int = wordnet.NONSPECIFIC,
 ) -> Rule:
     """Subtask 2: nouns and verbs whose sense, chosen by summary and passage, is under a level (section 3.3; REC-10).
+
     Reasons: not_content (no noun or verb), no_sense, specific. The score is the level. The official items seem to count
     nodes of a path, not edges: a threshold of 5 follows them. `senses` finds the senses of (lemma, part of speech) in a
     context of tokens, as `text.senses.disambiguate` does.
@@ -241,6 +243,7 @@ def list_untargeted(articles: pl.DataFrame, tokens: pl.DataFrame, subtasks: Sequ
 
 def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> pl.DataFrame:
     """Build the open items of a subtask's targets (`OPEN`), in the order of their ids.
+
     The split goes by the article: one that two items share is on one side, in both subtasks. It is that of the
     articles, if they have the column; else, and where it is null, it is drawn.
     """
@@ -253,9 +256,12 @@ def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> p
     official = rows["split"] if "split" in rows.columns else [None] * rows.height
     splits = {text: split or choose_split(text) for text, split in dict(zip(texts, official, strict=True)).items()}
     items = rows.with_columns(
-        item_id=pl.Series(ids, dtype=pl.String), article="text", question=pl.Series(questions, dtype=pl.String),
-        answer="word", split=texts.replace_strict(splits, return_dtype=pl.String),
-    )  # fmt: skip
+        item_id=pl.Series(ids, dtype=pl.String),
+        article="text",
+        question=pl.Series(questions, dtype=pl.String),
+        answer="word",
+        split=texts.replace_strict(splits, return_dtype=pl.String),
+    )
     return items.select(list(OPEN)).sort("item_id")
 
 
@@ -289,10 +295,14 @@ class Choices(NamedTuple):
 
 
 def choose(
-    items: pl.DataFrame, candidates: pl.DataFrame, vectors: Vectors | None = None, threshold: float = SIMILAR,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    vectors: Vectors | None = None,
+    threshold: float = SIMILAR,
     seed: int = SEED,
-) -> Choices:  # fmt: skip
+) -> Choices:
     """Choose four wrong options for each item: of the words left in its pool those that most readers named.
+
     Then the better best rank and the alphabet decide. A word goes as gold, form_of_gold, synonym_of_gold,
     similar_to_gold (its cosine with the gold word is above the threshold; nothing is without vectors) or less_frequent.
     """
@@ -333,8 +343,10 @@ def _find_reasons(pairs: pl.DataFrame, vectors: Vectors | None, threshold: float
         word_forms = {wordnet.lemmatize(word, upos) for upos in wordnet.POS}
         synonyms = {name for form in gold_forms | {answer} for name in wordnet.find_pools(form).synonyms}
         reason = find_fault(
-            gold=word == answer, form_of_gold=bool(gold_forms & word_forms),
-            synonym_of_gold=bool(synonyms & (word_forms | {word})), similar_to_gold=cosine > threshold,
-        )  # fmt: skip
+            gold=word == answer,
+            form_of_gold=bool(gold_forms & word_forms),
+            synonym_of_gold=bool(synonyms & (word_forms | {word})),
+            similar_to_gold=cosine > threshold,
+        )
         reasons.append(reason)
     return pairs.with_columns(reason=pl.Series(reasons, dtype=pl.String))

@@ -1,4 +1,5 @@
 """Cloze items of ReCAM: a passage, a summary with a word left out, five words for it (ReCAM, table 1; REC-01).
+
 A line of the official files is `{"article", "question", "option_0" … "option_4", "label"}`; the question holds
 `@placeholder` once, and the label is the index of the right option from 0.
 """

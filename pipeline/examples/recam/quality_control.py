@@ -34,6 +34,7 @@ class Selection(NamedTuple):
 
 def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
     """Select the answers that count by appendix E.
+
     Reasons, of which the first that holds is given: unknown_item, incomplete (no answer after reading, or no
     difficulty, so that the rules cannot be applied), rater_below, no_span, easy_and_wrong. Answers are those of
     `questionnaire.build_answers`, each rater's to an item once. Of raters, in order of their ids, n counts the answers
@@ -63,6 +64,7 @@ def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
 
 def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Measure the accuracy of each item's raters, and flag the two kinds of noise of section 3.6 (REC-26).
+
     `selected` are the answers that count, `answers` all of them. Shares are of raters by option; second shares add up
     to less than 1 where raters named none. Numbers are null without answers, the flags with too few.
     """
@@ -77,9 +79,11 @@ def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataF
     labels = items.select("item_id", "label")
     rows_of_items = selected.join(labels, on="item_id").group_by("item_id")
     summaries = rows_of_items.agg(
-        n=pl.len().cast(pl.Int64), accuracy_before=(pl.col("before") == pl.col("label")).mean(),
-        accuracy_after=(pl.col("after") == pl.col("label")).mean(), **shares,
-    )  # fmt: skip
+        n=pl.len().cast(pl.Int64),
+        accuracy_before=(pl.col("before") == pl.col("label")).mean(),
+        accuracy_after=(pl.col("after") == pl.col("label")).mean(),
+        **shares,
+    )
     answer_counts = answers.group_by("item_id").agg(n_given=pl.len().cast(pl.Int64))
     for frame in (answer_counts, summaries):
         labels = labels.join(frame, on="item_id", how="left", maintain_order="left")

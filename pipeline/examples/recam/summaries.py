@@ -48,6 +48,7 @@ class Articles(NamedTuple):
 
 def read(path: Path, splits: Path | None = None) -> Articles:
     """Read all articles with summaries of a file with rows or a folder; the split of an id is that of `splits`.
+
     A duplicate is an article whose id came before, or whose text and summary did but for capitals and blanks. A summary
     that holds `@placeholder` can be no question. BadInput names file, row and field.
     """

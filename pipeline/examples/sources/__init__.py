@@ -1,4 +1,5 @@
 """The thirteen data sets that ImpScore was trained on (section 4, table 6), and a user's own sentences.
+
 In: files as published. Out: rows of `sentences` without `source`, and dropped rows with a reason.
 """
 
@@ -40,6 +41,7 @@ READERS = {name: source.read for name, source in SOURCES.items()} | {"davidson":
 
 def read(name: str, path: Path, keep: pl.Expr | None = None) -> Read:
     """Read the sentences of one of the `READERS` from its published file or folder.
+
     Sentences that do not fulfil `keep`, a condition on the columns of the result, are dropped as `filtered`: for pairs
     that differ in entailment but not in implicitness (IMP-18). BadInput for an unknown name, absent files, or a fault
     in the layout, with file, line and field.
@@ -51,6 +53,7 @@ def read(name: str, path: Path, keep: pl.Expr | None = None) -> Read:
 
 def read_own(path: Path, keep: pl.Expr | None = None) -> Read:
     """Read a csv, tsv, jsonl or parquet file with a column `text`; others: explicit, label, lang, prompt, item_id.
+
     By default the label is implicit, the script of the text decides lang, and item_id is `<file>:<row>`. `keep` is as
     in `read`.
     """

@@ -1,4 +1,5 @@
 """Published files as frames of text and as XML elements, and what all readers share: clean, drop with a reason.
+
 A fault is BadInput with file and line.
 """
 
@@ -39,10 +40,14 @@ def find_files(path: Path, *patterns: str, is_each_needed: bool = False) -> list
 
 
 def read_table(
-    paths: Iterable[Path], columns: Mapping[str, tuple[str, ...]],
-    optional: Mapping[str, tuple[str, ...]] | None = None, *, quoted: bool = True,
-) -> pl.DataFrame:  # fmt: skip
+    paths: Iterable[Path],
+    columns: Mapping[str, tuple[str, ...]],
+    optional: Mapping[str, tuple[str, ...]] | None = None,
+    *,
+    quoted: bool = True,
+) -> pl.DataFrame:
     """Read rows of csv, tsv, txt (tabs), jsonl or parquet files of one layout as text; BadInput with file and line.
+
     `columns` has our name of each column, and its names in published files, in any order and case; optional columns may
     be absent and are null then. With `quoted`, quotation marks in csv and tsv enclose fields.
     """
@@ -65,9 +70,12 @@ def read_table(
 
 
 def _map_columns(
-    path: Path, line: int, fields: Mapping[str, Any], columns: Mapping[str, tuple[str, ...]],
+    path: Path,
+    line: int,
+    fields: Mapping[str, Any],
+    columns: Mapping[str, tuple[str, ...]],
     optional: Mapping[str, tuple[str, ...]],
-) -> dict[str, str | None]:  # fmt: skip
+) -> dict[str, str | None]:
     key_by_name = {key.strip().lower(): key for key in fields}
     names = {
         column: next((key_by_name[name.lower()] for name in file_names if name.lower() in key_by_name), None)
@@ -220,6 +228,7 @@ def finish(
     rows: pl.DataFrame, prompt: str | pl.Expr | None = None, *, lang: str | pl.Expr = "en", entities: bool = False
 ) -> Read:
     """Separate sentences and dropped rows: rows with file, line, item_id, text, label, perhaps explicit and reason.
+
     A row is dropped for its reason; else as `blank_text`, `no_label`, or `same_text` if its explicit form is the same
     text. `prompt` stays on implicit sentences without an explicit form.
     """

@@ -1,4 +1,5 @@
 """Readers of the published data sets of ImpScore's table 6, and of Davidson (section 7.1).
+
 Inference and dialogue: Implicatures, ImpPres, LUDWIG, PDTB. Hate speech: ToxiGen, Latent Hatred, DGHSD, ISHate, SBIC.
 Sentiment, irony and sarcasm: ABSA, SemEval-2018 task 3, Snarks, R3.
 """
@@ -33,6 +34,7 @@ _SCHEMA = dict.fromkeys((*PLACE, "text", "label"), pl.String()) | {"line": pl.In
 
 def read_semeval_irony(path: Path) -> Read:
     """Read SemEval-2018 task 3 (Van Hee et al., 2018): `Tweet index`, `Label`, `Tweet text`, by tabs, no quoting.
+
     Ironic tweets (1 in task A; 1, 2, 3 in task B) are implicit, the others neither. Tasks A and B label the same
     tweets, so of a folder only task A is read, with emoji if both forms exist.
     """
@@ -46,6 +48,7 @@ def read_semeval_irony(path: Path) -> Read:
 
 def read_absa(path: Path) -> Read:
     """Read reviews of SemEval-2014 task 4 with implicit sentiment marked (Li et al., 2021).
+
     XML of `sentence` elements with `id`, `text` and `aspectTerm`, whose `implicit_sentiment` is True or False. A
     sentence is implicit where all its marked aspects are, which gives the 933 of Table 6 exactly, and explicit where
     none is. Sentences with both kinds (507; with them the implicit would be 1,440) are dropped as `reason`.
@@ -75,6 +78,7 @@ _OPTIONS = re.compile(r"(?>.*?\(a\))(?P<a>.*)\(b\)(?P<b>.*)", re.IGNORECASE | re
 
 def read_snarks(path: Path) -> Read:
     """Read Snarks of BIG-bench (Srivastava et al., 2023): two statements a row, one sarcastic, so two sentences.
+
     `task.json` with `examples` of `input` "(a) … (b) …" and `target_scores`; or those of BIG-Bench Hard, json or
     jsonl, with `target` "(A)". The sarcastic statement is implicit, the other neither: it is not its meaning.
     """
@@ -156,6 +160,7 @@ def _is_blank(column: str) -> pl.Expr:
 
 def read_implicatures(path: Path) -> Read:
     """Read conversational implicatures (George & Mamidi, 2020): `Context utterance`, `Response utterance`.
+
     Also as tasksource publishes them (Sileo, 2023): `context`, `response`. Every dialogue is implicit. The implicature
     that their makers wrote is not used, as Table 6 says: a model is asked for the explicit form.
     """
@@ -175,6 +180,7 @@ def read_ludwig(path: Path) -> Read:
 
 def read_imppres(path: Path) -> Read:
     """Read ImpPres (Jeretic et al., 2020): its files gradable_adjective, gradable_verb and modals of implicatures.
+
     An implicature is entailed by pragmatics (`gold_label_prag`) and neutral by logic (`gold_label_log`): 200 rows a
     file, in two directions (`spec_relation`). Table 6 has 100 a file, and the two pairs of Table 7 are of
     implicature_PtoN: the sentence with the weaker word implies that the stronger one does not hold. implicature_NtoP
@@ -200,6 +206,7 @@ _ENTAILS = {
 
 def read_pdtb(path: Path) -> Read:
     """Read restatement pairs of the Penn Discourse Treebank judged for entailment (Tonelli & Cabrio, 2012).
+
     The layout of the RTE challenges: `pair` elements with `id`, `entailment` (or `value`), `t` and `h`; or a table
     with `text`, `hypothesis` and `entailment`. An entailing text is implicit and its hypothesis the explicit form;
     other pairs are dropped as `not_entailing`. The data set is not public: this layout is an assumption.
@@ -233,6 +240,7 @@ _BYTES = re.compile(  # what repr() makes of bytes, and nothing else
 
 def read_toxigen(path: Path) -> Read:
     """Read the annotated part of ToxiGen (Hartvigsen et al., 2022): `text`, `intent`, `toxicity_human`, from 1 to 5.
+
     Texts are the repr of Python bytes in some releases and plain in others. IMP-13: toxicity from 2 to 4, both
     included, and intent below 4 is implicit; both above 4 is explicit; any other levels are neither.
     """
@@ -265,6 +273,7 @@ def _decode(file: str, line: int, text: str | None) -> str | None:
 
 def read_latent_hatred(path: Path) -> Read:
     """Read Latent Hatred (ElSherief et al., 2021): `post`, `class` in stage 1; `post`, `implied_statement` in stage 3.
+
     A row of stage 3 is an implicit post with one explanation as its explicit form; the pairs of Table 6 are these.
     Stage 1 adds the posts that stage 3 does not explain: explicit_hate is explicit, not_hate neither, and implicit_hate
     implicit without an explicit form, which the paper does not ask for.
@@ -297,6 +306,7 @@ def _add_stage(rows: pl.DataFrame, file: Path) -> pl.DataFrame:
 
 def read_dghsd(path: Path) -> Read:
     """Read the Dynamically Generated Hate Speech Dataset v0.2 (Vidgen et al., 2021): `acl.id`, `text`, `label`, `type`.
+
     The type `animosity` is abuse in an implicit or subtle manner; the other types of hate are explicit. Hate of round 1
     has no type (`notgiven`) and is dropped. Of several versions in a folder the last by name is read.
     """
@@ -312,6 +322,7 @@ def read_dghsd(path: Path) -> Read:
 
 def read_ishate(path: Path) -> Read:
     """Read ISHate, "Adversarial" in Table 6 (Ocampo et al., 2023): `text`, `implicit_layer`, perhaps `hateful_layer`.
+
     `Implicit HS` is implicit, `Explicit HS` explicit, `Non-HS` neither. The 25,193 of Table 6 must be mostly the
     augmented rows in the training file.
     """
@@ -325,6 +336,7 @@ def read_ishate(path: Path) -> Read:
 
 def read_sbic(path: Path) -> Read:
     """Read the Social Bias Inference Corpus v2 (Sap et al., 2020): `post`, `offensiveYN`, `targetStereotype`.
+
     A row is by one reader, whose stereotype is the explicit form of a post that the reader found offensive (0.5, maybe,
     or 1, yes): a post may have several, each once. A post that is offensive to no reader is neither, once. Other rows,
     such as those of offensive posts without a group, are dropped. The files aggregated by post are not read.
@@ -353,6 +365,7 @@ def read_sbic(path: Path) -> Read:
 
 def read_davidson(path: Path) -> Read:
     """Read the tweets of Davidson et al. (2017): `tweet`, and `class`: 0 hate, 1 offensive language, 2 neither.
+
     A lexicon found them, so hate and offensive language count as explicit.
     """
     rows = read_table(find_files(path, "labeled_data*.csv", "*.csv"), {"text": ("tweet",), "class": ("class",)})

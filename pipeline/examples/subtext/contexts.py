@@ -29,6 +29,7 @@ _YES_NO = {"true": "1", "false": "0"}
 
 def read_own(path: Path) -> pl.DataFrame:
     """Read `text`, `context`, `label`, and where given `topic` and `split`, of a csv, tsv, jsonl or parquet file.
+
     A label is any name; true and false become 1 and 0, and 1.0 becomes 1. `split_by_topic` keeps a topic together; the
     context is the topic where none is given. Splits are train, validation (also dev, valid, val) and test.
     """
@@ -41,6 +42,7 @@ def read_own(path: Path) -> pl.DataFrame:
 
 def read_published(path: Path) -> pl.DataFrame:
     """Read the published data set (`tables.AnnotatedComments`) in csv, tsv, jsonl or parquet.
+
     The tags 1 and -1 of `subtext` become the labels 1 and 0. Rows whose raters were unsure or disagreed are left out,
     as `is_subtext` is null there.
     """
@@ -53,6 +55,7 @@ def read_published(path: Path) -> pl.DataFrame:
 
 def read_tosarcasm(path: Path) -> pl.DataFrame:
     """Read ToSarcasm (Liang et al., 2022): lists of {topic, text, label 0 or 1}; the topic is the context.
+
     The files train.json, dev.json and test.json were split by comment: of 444 topics of the test part 412 stand in
     train as well, so see `split_by_topic`.
     """
@@ -113,6 +116,7 @@ LETTERS = "ABCD"  # CN-SarcasmBench's options
 
 def read(path: Path) -> pl.DataFrame:
     """Read references of a csv, tsv or jsonl file: text, meaning, and where present context and plain.
+
     Rows of the same text and context, such as several raters' notes, are one item with several references, named by the
     first (`<file name>:<row>`). A .json file or a folder is CN-SarcasmBench.
     """
@@ -133,6 +137,7 @@ def read(path: Path) -> pl.DataFrame:
 
 def read_choices(path: Path) -> pl.DataFrame:
     """Read choices of a jsonl file, `{"text": str, "options": [str], "answer": int or [int]}` a line.
+
     `answer` is the index from 0 of the right option, or of all that are right; `context` and `question` are optional. A
     .json file or a folder is CN-SarcasmBench, whose options are shuffled, as its first is always right.
     """
@@ -151,6 +156,7 @@ def read_choices(path: Path) -> pl.DataFrame:
 
 def read_sarcasm_bench(path: Path) -> pl.DataFrame:
     """Read CN-SarcasmBench (the file or its folder): threads whose last comment is sarcastic, and readings of it.
+
     In 1,250 of the 1,251 items the first option is right: use `shuffle_options`. Context is the other comments, a line
     each.
     """

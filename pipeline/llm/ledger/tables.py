@@ -28,17 +28,28 @@ answers = _define(
     "revision served_model finish_reason input_tokens output_tokens logprobs",
 )
 calls = _define(
-    "calls", ("id", sa.Integer), "run_id model mode outcome retries began_at ended_at",
-    "status detail input_tokens output_tokens cost_usd guess", sa.Column(*_KEY, nullable=False),
-    sa.Index("calls_of_run", "run_id", "cost_usd"), sa.Index("calls_of_key", "key"),
-)  # fmt: skip
+    "calls",
+    ("id", sa.Integer),
+    "run_id model mode outcome retries began_at ended_at",
+    "status detail input_tokens output_tokens cost_usd guess",
+    sa.Column(*_KEY, nullable=False),
+    sa.Index("calls_of_run", "run_id", "cost_usd"),
+    sa.Index("calls_of_key", "key"),
+)
 claims = _define(
-    "claims", _KEY, "owner run_id lease reserved_usd", "request", sa.Index("claims_of_owner", "owner"),
+    "claims",
+    _KEY,
+    "owner run_id lease reserved_usd",
+    "request",
+    sa.Index("claims_of_owner", "owner"),
     sa.Index("claims_of_run", "run_id", "reserved_usd"),
-)  # fmt: skip
+)
 batches = _define(
-    "batches", ("id", sa.String(32)), "run_id owner model state requests changed_at", "file_id provider_id detail",
-)  # fmt: skip
+    "batches",
+    ("id", sa.String(32)),
+    "run_id owner model state requests changed_at",
+    "file_id provider_id detail",
+)
 
 
 @retry(retry=retry_if_exception_type(_RACES), stop=stop_after_attempt(5), wait=wait_fixed(0.2), reraise=True)

@@ -19,9 +19,15 @@ from pipeline.llm.service.limits import ANSWER_BYTES, CONNECT_SECONDS, FILE_BYTE
 _PIECE = 65_536  # bytes written between two looks at the clock
 _BILLED = ("/chat/completions", "/moderations")  # paths at which a model answers
 _UNSENT = (
-    httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.WriteError, httpx2.WriteTimeout,
-    httpx2.ProxyError, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError,
-)  # fmt: skip
+    httpx2.ConnectError,
+    httpx2.ConnectTimeout,
+    httpx2.PoolTimeout,
+    httpx2.WriteError,
+    httpx2.WriteTimeout,
+    httpx2.ProxyError,
+    httpx2.UnsupportedProtocol,
+    httpx2.LocalProtocolError,
+)
 
 
 class Interrupted(APIConnectionError):

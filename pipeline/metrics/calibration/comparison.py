@@ -29,6 +29,7 @@ Fit = Callable[[npt.NDArray[np.bool_]], Floats]
 
 class Map(NamedTuple):
     """A rising step function between knots; between two knots it is linear, outside it is that of the nearest.
+
     The target of a new text is within `error` of it in 95 % of cases, over all values; not at each of them.
     """
 
@@ -59,6 +60,7 @@ def fit_map(values: Floats, targets: Floats) -> Map:
 
 def fit_interval(values: Floats, targets: Floats, units: Ints) -> Map:
     """Fit the map with its interval: the 95 % quantile of absolute residuals, each by a map of other threads.
+
     It is the conformal quantile, of rank 0.95 (n + 1) (Lei et al., 2018). Fewer than ten threads or 19 texts have none.
     """
     threads = np.unique(units, return_inverse=True)[1]
@@ -236,6 +238,7 @@ class Replacement(NamedTuple):
 
 def check_replacement(measure: Floats, ratings: Floats, epsilon: float = EPSILON) -> Replacement:
     """Test whether a measure [n], on the scale of the ratings, may replace the raters of ratings [n, raters].
+
     NaN means that a rater did not rate a text. A text counts for a rater if another one rated it too. False discoveries
     are controlled by Benjamini and Yekutieli's method. ValueError for fewer than two raters, or one without two texts
     that another one rated.

@@ -52,6 +52,7 @@ class SplitHalf(NamedTuple):
 
 def correlate(scores: Numbers, grades: Numbers, groups: Names | None = None, *, draws: int = DRAWS) -> Correlation:
     """Compute Spearman's and Pearson's correlation of scores [n] with grades [n].
+
     `groups` are the articles of the items, [n], which are drawn whole; by default items are drawn. p is scipy's and
     assumes independent items; the interval does not. ValueError for lengths that differ, or a value that is not finite.
     """
@@ -63,6 +64,7 @@ def compare(
     first: Numbers, second: Numbers, grades: Numbers, groups: Names | None = None, *, draws: int = DRAWS
 ) -> Correlation:
     """Measure how much more `first` correlates with the grades than `second`, by a paired bootstrap.
+
     p is that of `resample.p_value`. Arguments and errors as of `correlate`.
     """
     score_arrays, grade_values, units = _check_inputs([first, second], grades, groups)
@@ -77,6 +79,7 @@ def compare(
 
 def split_half(ratings: pl.DataFrame, *, draws: int = DRAWS) -> SplitHalf:
     """Correlate human grades with human grades: the "Human" row of tables 3 and 4 (AAC-27).
+
     The grades of each item (item_id, rater_id, grade) are randomly divided into two halves, of which one has a grade
     more where they are odd; the halves' means are correlated over items, and the coefficients averaged over draws. With
     two grades an item it is one against the other in random order. The paper divides once, it seems, and gives .7803
@@ -96,6 +99,7 @@ def split_half(ratings: pl.DataFrame, *, draws: int = DRAWS) -> SplitHalf:
 
 def normalise_scores(scores: Numbers, grades: Numbers) -> Floats:
     """Scale scores to the mean and variance of the grades, then clip them to 1 to 5 (tables 5 and 6; AAC-29): [n].
+
     Constant scores all become the mean. Only what is normalised against the same grades may be compared. ValueError for
     nothing at all, lengths that differ, or a value that is not finite.
     """

@@ -1,4 +1,5 @@
 """Quality of a scorer of comments: against people's grades, within an article, beyond the comment's length.
+
 Longer comments get better grades, so beside every scorer stand baselines (`report_baselines`), and pairs of comments of
 about the same length. Intervals are of a bootstrap over articles, whose comments depend on each other.
 """

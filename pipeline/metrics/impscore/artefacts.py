@@ -72,6 +72,7 @@ def score_pairs(train: pl.DataFrame, test: pl.DataFrame, name: str) -> tuple[Flo
 
 def audit(pairs: pl.DataFrame) -> pl.DataFrame:
     """Measure the implicitness accuracy of each baseline, by source and overall.
+
     Fitted on the split `train` and measured on `test`, else crosswise over five parts with near duplicates
     (`cluster_id`) in one. Returns subset (`all` or a source), baseline, accuracy in [0, 1], pair_count (measured
     triples).
@@ -108,6 +109,7 @@ def _split_crosswise(rows: pl.DataFrame, column: str) -> Iterator[tuple[pl.DataF
 
 def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = None) -> pl.DataFrame:
     """Compute mean Kendall tau and Spearman rho of each baseline on graded groups; `longer` counts characters.
+
     The baselines are fitted on the training groups; without any, crosswise. Returns baseline, kendall_tau,
     spearman_rho, group_count.
     """
@@ -124,6 +126,7 @@ def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = No
 
 def predict_levels(name: str, rows: pl.DataFrame, training_rows: pl.DataFrame | None = None) -> Floats:
     """Predict the levels of texts by a baseline fitted to those of training rows; without any, crosswise: [n].
+
     Rows have group, level and text. A group is in one part of the crosswise fit. A level counts as its difference from
     the mean of its group, or of its `item` where there is that column.
     """

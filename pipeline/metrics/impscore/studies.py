@@ -31,6 +31,7 @@ class Silhouettes(NamedTuple):
 
 def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -> Silhouettes:
     """Measure how well the groups are separated in either space of features [n, l] (figures 11 to 13).
+
     The paper's claim is that groups of one intent in different words are tighter in the pragmatic space. BadInput for
     fewer than two groups, or if each row is its own group.
     """
@@ -47,6 +48,7 @@ def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -
 
 def lay_out(features: Floats, seed: int = SEED) -> npt.NDArray[np.float64]:
     """Lay out features [n, l] in the plane by t-SNE for drawing: [n, 2].
+
     Near points stay near, other distances mean nothing. The same features give the same points. Points that are all
     equal, or fewer than three, are laid in a row.
     """
@@ -66,6 +68,7 @@ PAIRS = 2000
 
 def sample_pairs(text_count: int, pairs: int = PAIRS, seed: int = SEED) -> Ints:
     """Sample distinct unordered pairs of distinct rows; every set of pairs is equally likely.
+
     Pairs are numbered 0, 1, 2, … as (0,1), (0,2), (1,2), (0,3), …, and numbers are drawn, so that 100,000 texts cost no
     more than 100. Returns [pairs, 2], in each the lesser row first, in random order. BadInput if so many texts have
     fewer pairs.
@@ -129,6 +132,7 @@ QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 def tabulate_figure_3(triples: pl.DataFrame, *group_columns: str) -> pl.DataFrame:
     """Compute both accuracies and the means of figure 3 (IMP-25 to IMP-27), overall or by columns.
+
     The triples have i1, i2, i3 (implicitness of the implicit, explicit and foreign sentence), near and far (ΔP of the
     positive and the negative pair). Returns the group columns, metric, value, pair_count.
     """
@@ -152,6 +156,7 @@ def compute_quantiles(values: pl.Series, levels: Sequence[float] = QUANTILES) ->
 
 def kendall_tau(gold: Sequence[float], scores: Sequence[float]) -> float:
     """Compute (concordant - discordant) / all pairs (equation 11), in [-1, 1]; a tie is neither.
+
     ValueError for fewer than two items, or lengths that differ.
     """
     if len(gold) != len(scores) or len(gold) < 2:
@@ -179,6 +184,7 @@ def spearman_rho(gold: Sequence[float], scores: Sequence[float]) -> float:
 
 def kendall_w(ratings: npt.NDArray[np.floating]) -> float:
     """Compute Kendall's W of raters [raters, groups, items], corrected for ties, as the mean over groups.
+
     1 where all raters give one order, 0 where their rank sums are equal; a group in which no rater sees a difference
     counts 0.
     """
@@ -207,6 +213,7 @@ def average_correlations(groups: pl.DataFrame) -> Correlations:
 
 def agreement_matrix(ratings: npt.NDArray[np.floating], measure: str = "kendall") -> npt.NDArray[np.float64]:
     """Measure how far each pair of raters agrees on the order of items (table 4 and figure 9; IMP-35).
+
     Ratings [raters, groups, items] are numbers that rise with implicitness; equal numbers are ties. The measure is
     kendall (equation 11) or spearman. Returns [raters, raters], means over groups; 1 on the diagonal of a rater without
     ties.

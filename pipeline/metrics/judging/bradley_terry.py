@@ -71,6 +71,7 @@ def fit_values(comparisons: Comparisons, count: int, prior_sd: float = PRIOR_SD)
 
 def estimate(comparisons: Comparisons, count: int) -> Estimates:
     """Estimate the values of `count` items, with errors from the Fisher information and the prior.
+
     The p of no difference is that of the ratio of marginal likelihoods; half of its distribution is at 0, since the
     prior's sd cannot be below 0 (Self and Liang 1987).
     """
@@ -150,6 +151,7 @@ Pair = tuple[int, int]  # the item shown first, and the second
 
 def draw_first_pairs(count: int, seed: int) -> list[Pair]:
     """Draw a random partner for each of `count` items, and compare each pair in both orders.
+
     The answers show whether the judge looks at the texts or at their places (`reliability`).
     """
     items = np.random.default_rng(seed).permutation(count).tolist()
@@ -161,6 +163,7 @@ def draw_first_pairs(count: int, seed: int) -> list[Pair]:
 
 def choose_pairs(values: Floats, errors: Floats, compared: Iterable[Pair], count: int, seed: int) -> list[Pair]:
     """Choose up to `count` further pairs by Swiss rounds.
+
     For each round of n / 2 pairs all values are drawn from what is known of them, N(value, error); neighbours in the
     drawn order meet. So close items meet often, and uncertain ones meet many. The item that was first less often is
     first. No ordered pair is chosen twice, and no pair in both orders while there are others.

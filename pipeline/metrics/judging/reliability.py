@@ -1,4 +1,5 @@
 """Whether a judge's answers come from the texts: a judge that guesses or always says the same is named.
+
 Each function returns a row for each check: check, value, low, high (95 %), n, and the fault that it shows, or null.
 """
 
@@ -26,6 +27,7 @@ SCHEMA = pl.Schema(
 
 def check_comparisons(comparisons: Comparisons, p_equal: float) -> pl.DataFrame:
     """Check the outcomes of comparisons: share of the first text, of ties, and agreement of the two orders of a pair.
+
     Agreement is over pairs that were compared in both orders, with a choice in both. A judge that guesses is known by
     `p_equal` (`bradley_terry.Estimates`), which uses all comparisons.
     """
@@ -54,6 +56,7 @@ def check_comparisons(comparisons: Comparisons, p_equal: float) -> pl.DataFrame:
 
 def check_grades(items: Ints, grades: Floats, variances: Floats | None = None) -> pl.DataFrame:
     """Check grades: the share of the most frequent one, and the reliability of a single grade (ICC(1)).
+
     The reliability is the share of the variance that lies between items, from repeated grades of one item; or, where
     each grade is the mean of a distribution, from the `variances` of these. It is null where each item has one grade.
     """

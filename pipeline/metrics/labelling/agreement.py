@@ -36,6 +36,7 @@ _BLOCK = 1000  # patterns whose sums are computed at a time
 
 def measure(name: str | Measure, codes: Codes) -> float:
     """Compute a measure, by its name in `measures.MEASURES` or itself; NaN where it is undefined.
+
     `codes` are labels as whole numbers from 0, -1 where one is missing: [items, two raters or more]. Others are a
     ValueError.
     """
@@ -48,6 +49,7 @@ def measure(name: str | Measure, codes: Codes) -> float:
 
 def estimate_interval(name: str | Measure, codes: Codes, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
     """Estimate a percentile bootstrap interval: items are drawn with all their labels; arguments as of `measure`.
+
     Patterns of labels are drawn, so the result does not depend on the order of items. The ends are taken over the
     samples in which the measure is defined.
     """
@@ -62,6 +64,7 @@ def estimate_interval(name: str | Measure, codes: Codes, resamples: int = RESAMP
 
 def find_least_tae(raters: int, classes: int) -> float:
     """Find the lowest possible TAE (errata E8), for either reading.
+
     With d distinct labels other than the second, both rounds have d + 1, so rad = d / (d + 1) < 1. TAE is least where
     no first label is the second and they are as varied as can be: d = min(raters, classes - 1).
     """
@@ -133,9 +136,11 @@ def simulate(items: int, accuracy: float, positive_rate: float, classes: int = 2
 
 
 def study(
-    accuracies: Sequence[float] = ACCURACIES, positive_rates: Sequence[float] = POSITIVE_RATES,
-    classes: Sequence[int] = (2, 3), items: int = ITEMS,
-) -> pl.DataFrame:  # fmt: skip
+    accuracies: Sequence[float] = ACCURACIES,
+    positive_rates: Sequence[float] = POSITIVE_RATES,
+    classes: Sequence[int] = (2, 3),
+    items: int = ITEMS,
+) -> pl.DataFrame:
     """Compute figure 4 as rows: each measure on the same simulated labels.
 
     Every cell draws from the same seed, so that curves differ by what was varied and not by luck.

@@ -116,6 +116,7 @@ class Predictability(NamedTuple):
 
 def svm_f1(tokens: Sequence[Sequence[str]], labels: Sequence[str]) -> Predictability:
     """Cross-validate a linear SVM in stratified folds; macro F1, with that of the majority class.
+
     A class with fewer members than folds cannot be in every fold; its rows are left out, and counted. Word weights
     are learnt on the training folds alone.
     `tokens` are the words of each text, already segmented (jieba for Chinese), and `labels` its class. BadInput if the

@@ -1,4 +1,5 @@
 """The measures of agreement as formulas on sums over items (CSD, section 3.3 and appendix A; commenting, section 3).
+
 Items that were labelled alike add the same to the sums and are counted once. Labels are whole numbers from 0,
 [items, raters], -1 where one is missing. Each measure is at most 1, and NaN where nothing counts or chance is all.
 """
@@ -28,6 +29,7 @@ Measure = Callable[[Codes, int], Parts]
 
 def count_patterns(codes: Codes) -> tuple[Codes, Ints, int]:
     """Return the distinct rows of labels in a fixed order, their counts, and the number of classes.
+
     ValueError if labels are not whole numbers from -1 of two raters or more.
     """
     codes = np.asarray(codes)
@@ -72,6 +74,7 @@ def _fleiss(codes: Codes, classes: int) -> Parts:
 
 def _cohen(codes: Codes, classes: int, *, skips_undefined: bool = False) -> Parts:
     """Take apart Cohen's kappa (1960): the mean over pairs of raters, over the items that both labelled.
+
     It is undefined if it is for one pair; `skips_undefined` leaves such pairs out.
     """
     pairs = list(zip(*np.triu_indices(codes.shape[1], 1), strict=True))
@@ -95,6 +98,7 @@ def _cohen(codes: Codes, classes: int, *, skips_undefined: bool = False) -> Part
 
 def _build_weighted(power: int) -> Measure:
     """Build weighted kappa (Cohen, 1968): 1 less disagreement over that by chance; greater codes are greater grades.
+
     Two grades lie as far apart as their difference (power 1) or its square (2). Commenting, section 3, reports 0.59
     without its weights, so there are both kinds (AAC-09).
     Of several raters all pairs are pooled: disagreements are summed over the pairs, and so is what chance would give
@@ -150,6 +154,7 @@ def _build_alpha(level: str) -> Measure:
 
 def build_interval_alpha(values: Floats | None = None) -> Measure:
     """Build Krippendorff's alpha (2011) of numbers: the values of the classes, by default their codes.
+
     Squared differences of all pairs are sums of values and of their squares, so that any number of classes is cheap.
     """
 
@@ -174,6 +179,7 @@ def build_interval_alpha(values: Floats | None = None) -> Measure:
 
 def compute_ratios(codes: Codes, classes: int) -> tuple[Floats, Floats]:
     """Compute agr and rad of each row (equations 1 and 2; CSD-18, CSD-19); the last column is the second round.
+
     agr is the share of the first labels that are the second; a label given twice counts twice. rad is the share of the
     distinct labels of both rounds that are not the second.
     """
@@ -185,6 +191,7 @@ def compute_ratios(codes: Codes, classes: int) -> tuple[Floats, Floats]:
 
 def _tae(codes: Codes, classes: int) -> Parts:
     """Take apart Two-Stages Annotation Evaluation, (exp(agr - rad) - 1/e) / (e - 1/e) (equation 3; CSD-20).
+
     The last column is the second round. agr and rad are averaged over records first (equations 4 and 5). It is 1 where
     all agree, in one class too; an item with a missing label does not count.
     """

@@ -1,4 +1,5 @@
 """How close compressions are to gold ones, simple baselines, and people's grades (NDD, section 4.2, tables 3 to 5, 13).
+
 In: items as `examples.ndd.compression` reads them, and of each item which words are kept. Shares are in [0, 1]. Copying
 the sentence has an F1 of 0.59 on Google's sentences and 0.82 on Colloquial-SC, so an F1 needs the ratio next to it.
 Grades are from 0 to 5, of syntax and semantics (NDD-36); a bootstrap draws sentences with all their grades.
@@ -113,6 +114,7 @@ BASELINES = {"unedited": keep_all, "head": drop_head, "tail": drop_tail, "random
 
 def count_kept(items: pl.DataFrame) -> list[int]:
     """Compute how many words of each sentence a baseline keeps: the gold's ratio times words, rounded, at least one.
+
     The ratio is that of all items, of sums; the baselines of table 3 have 0.39 to 0.40.
     """
     sizes = _count_words(items)

@@ -55,6 +55,7 @@ class MaskedModel(Protocol):
 
 def align(first: Sentence, second: Sentence) -> IndexArray:
     """Align two sentences by their longest common subsequence: places in both, [k, 2], ascending.
+
     Of several longest subsequences one is fixed: first the common start and end, then from the left it skips words of
     the sentence that sorts first, as long as possible. So the result is the same for (A, B) and (B, A).
     """
@@ -93,6 +94,7 @@ def _align_middle(first: Sentence, second: Sentence) -> list[tuple[int, int]]:
 
 def measure_gaps(places: IndexArray, lengths: tuple[int, int]) -> IndexArray:
     """Count the words between each neighbour and the nearest word, in either sentence, that is none: [k].
+
     Next to such a word it is 0, as the released code counts; |k - i| as printed in appendix C would be 1 more, which is
     a factor μ in every weight. Where all words are neighbours it is 0. Places are those of `align`.
     """
@@ -121,6 +123,7 @@ def exponential(length: int, start: int, end: int, mu: float = MU) -> Floats:
 
 def balanced(length: int, start: int, end: int, mu: float = MU) -> Floats:
     """Compute μ^d + μ^(d + m), m neighbours on the other side: the same total for every place of the span (E17).
+
     The total is 2 (1 - μ^n) / (1 - μ) of n neighbours, which the paper claims for its own formula.
     """
     before, after = _measure_sides(length, start, end)
@@ -129,6 +132,7 @@ def balanced(length: int, start: int, end: int, mu: float = MU) -> Floats:
 
 def printed(length: int, start: int, end: int, mu: float = MU) -> Floats:
     """Compute a'_k = a_k + a_(n' - k) μ^n' as in appendix C, k from 1 to n' neighbours; a_0 is before the first.
+
     Here a word that touches the span has μ, as min(|k - i|, |k - j|) is 1 there, and not 1 as in the others. For twelve
     words and a span of two the totals vary by more than a quarter (E17).
     """
@@ -143,6 +147,7 @@ def printed(length: int, start: int, end: int, mu: float = MU) -> Floats:
 
 def released(length: int, start: int, end: int, mu: float = MU) -> Floats:
     """Compute the released code's μ^d + μ^(d + n' - d'), d' the distance of the neighbour as far from the other end.
+
     For twelve words and a span of two the totals go from 10.67 to 11.68 (E17).
     """
     d = np.concatenate(_measure_sides(length, start, end))
@@ -188,10 +193,15 @@ DIVERGENCES = {"hellinger": hellinger, "kl": kl, "kl_reversed": lambda q, q_prim
 
 
 def divergences(
-    model: MaskedModel, sentences: Sequence[Sentence], first_places: IndexArray, second_places: IndexArray,
-    divergence: Divergence, cache_size: int = CACHE_SIZE,
-) -> Floats:  # fmt: skip
+    model: MaskedModel,
+    sentences: Sequence[Sentence],
+    first_places: IndexArray,
+    second_places: IndexArray,
+    divergence: Divergence,
+    cache_size: int = CACHE_SIZE,
+) -> Floats:
     """Compute the divergence of the distributions at two places, for m pairs of places: [m].
+
     A place that several pairs share is asked of once. A model with a method `unchanged` is not asked where it
     reports that both distributions are equal. Memory holds `cache_size` distributions and one batch of the model.
     Places are sentence and place, [m, 2], as `MaskedModel` has them.
@@ -220,9 +230,13 @@ def collect_distributions(model: MaskedModel, sentences: Sequence[Sentence], pla
 
 
 def compare(
-    model: MaskedModel, sentences: Sequence[Sentence], first: "Tensor", index: IndexArray, places: IndexArray,
+    model: MaskedModel,
+    sentences: Sequence[Sentence],
+    first: "Tensor",
+    index: IndexArray,
+    places: IndexArray,
     divergence: Divergence,
-) -> Floats:  # fmt: skip
+) -> Floats:
     """Compute the divergences of first[index] and the distributions at places, each of which is asked of once: [m]."""
     values, (distinct, owner) = np.empty(len(index)), np.unique(places, axis=0, return_inverse=True)
     for rows, log_probs in model.distributions(sentences, *distinct.T):
@@ -242,10 +256,16 @@ def check_options(divergence: str, weights: str) -> None:
 
 
 def distances(
-    model: MaskedModel, first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence], *,
-    divergence: Divergence = "hellinger", weights: Weights = "mean", mu: float = MU,
-) -> Floats:  # fmt: skip
+    model: MaskedModel,
+    first_sentences: Sequence[Sentence],
+    second_sentences: Sequence[Sentence],
+    *,
+    divergence: Divergence = "hellinger",
+    weights: Weights = "mean",
+    mu: float = MU,
+) -> Floats:
     """Compute NDD of n pairs of sentences, [n]: at least 0, and 0 for equal sentences.
+
     With Hellinger's distance it is symmetric and at most the sum of the weights, which is 1 for `mean`; section 3 uses
     both. Where no word is shared, what stands before and behind the sentences is compared (section 3, r = 0; NDD-09).
     The weight is 1 over the number of neighbours (`mean`), 1 (`sum`), or μ to the number of words between a neighbour
@@ -260,9 +280,14 @@ def distances(
 
 
 def explain(
-    model: MaskedModel, first: Sentence, second: Sentence, *, divergence: Divergence = "hellinger",
-    weights: Weights = "mean", mu: float = MU,
-) -> pl.DataFrame:  # fmt: skip
+    model: MaskedModel,
+    first: Sentence,
+    second: Sentence,
+    *,
+    divergence: Divergence = "hellinger",
+    weights: Weights = "mean",
+    mu: float = MU,
+) -> pl.DataFrame:
     """Split the NDD of two sentences into its parts.
 
     Returns a row a neighbour: word, place and place_other from 0 (-1 and n before and behind a sentence, where no word
@@ -283,9 +308,13 @@ class _Neighbours(NamedTuple):  # the neighbours of pairs of sentences, one pair
 
 
 def _compare(
-    model: MaskedModel, first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence],
-    divergence: Divergence, weights: Weights, mu: float,
-) -> _Neighbours:  # fmt: skip
+    model: MaskedModel,
+    first_sentences: Sequence[Sentence],
+    second_sentences: Sequence[Sentence],
+    divergence: Divergence,
+    weights: Weights,
+    mu: float,
+) -> _Neighbours:
     """Weigh and compare the words that each pair of sentences shares."""
     pairs, places, weight_arrays = [], [], []
     for number, (first, second) in enumerate(zip(first_sentences, second_sentences, strict=True)):
@@ -338,6 +367,7 @@ def perplexity_change(
     model: MaskedModel, first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence]
 ) -> Floats:
     """Compute ΔPPL, the rise of log perplexity from the first to the second sentence of each pair: [n], signed.
+
     Pairs are separated by its absolute value. It costs one call for each piece of both sentences (table 2).
     """
     first, second = (

@@ -1,4 +1,5 @@
 """Find predicates: the words without which a sentence means something else (NDD, section 5.2, table 8; NDD-35).
+
 Each word is deleted, masked or replaced by a stop word, one at a time, and counts as much as the sentence thereby moves
 away from itself. The paper does not say how it weighs neighbours and edits (here: means), nor over what its AUC is
 taken (here: both readings). Its English rows cannot be re-run as printed (errata E19).
@@ -34,9 +35,14 @@ def list_edits(sentence: Sentence, edit: Edit, word: str = "") -> list[list[str]
 
 
 def score_words(
-    model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, divergence: Divergence = "kl",
-    stop_word: str = STOP_WORDS["en"], mask_word: str = MASK,
-) -> list[Floats]:  # fmt: skip
+    model: MaskedModel,
+    sentences: Sequence[Sentence],
+    edit: Edit,
+    *,
+    divergence: Divergence = "kl",
+    stop_word: str = STOP_WORDS["en"],
+    mask_word: str = MASK,
+) -> list[Floats]:
     """Compute NDD between a sentence and its edit, for each of its words.
 
     The neighbours are all the other words, each with the same weight. The model is asked n times for a sentence of n
@@ -67,9 +73,13 @@ def score_words(
 
 
 def score_perplexity(
-    model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, stop_word: str = STOP_WORDS["en"],
+    model: MaskedModel,
+    sentences: Sequence[Sentence],
+    edit: Edit,
+    *,
+    stop_word: str = STOP_WORDS["en"],
     mask_word: str = MASK,
-) -> list[Floats]:  # fmt: skip
+) -> list[Floats]:
     """Compute ΔPPL for each word, the paper's comparison: how much less likely the edited sentence is.
 
     PPL is the mean of -log p over the model's units, in nats, as section 2.1 has it (NDD-01), and so over the mask word
@@ -117,6 +127,7 @@ def select_sentences(is_predicate: Sequence[Sequence[bool]]) -> Selection:
 
 def average_precision(score: Floats, is_right: Bools) -> float:
     """Compute mean precision at each recall [n], ties together, as scikit-learn does; NaN with none right.
+
     Scores that are all the same have the share of words that are right.
     """
     order = np.argsort(-score, kind="stable")
@@ -127,6 +138,7 @@ def average_precision(score: Floats, is_right: Bools) -> float:
 
 def auc(score: Floats, is_right: Bools, weights: Floats | None = None) -> float:
     """Compute the chance that a right word scores above a wrong one, a tie half; NaN with none or all right.
+
     All are [n]; weights are how often each word counts, by default once.
     """
     return _auc(np.unique(score, return_inverse=True)[1], is_right, np.ones(len(score)) if weights is None else weights)

@@ -74,6 +74,7 @@ def _find_subtrees(heads: Heads, spans: Sequence[Span], subtree: Subtree) -> set
 
 def list_dropped_spans(rounds: Sequence[int]) -> list[Span]:
     """List the dropped spans of a sentence from the round in which each word was dropped, 0 where it was kept.
+
     Words that stood next to each other when they were dropped in one round are one span, which holds what had been
     dropped between them: two adjacent spans of one round become one.
     """
@@ -89,6 +90,7 @@ def list_dropped_spans(rounds: Sequence[int]) -> list[Span]:
 
 def draw_random_spans(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -> list[list[Span]]:
     """Draw random spans, for each sentence as many and as long as a system dropped.
+
     The paper's baseline has "the same compression ratio" and no more; here lengths are the same too, so that no system
     is better for its short spans. Spans inside another one are not counted. All places are equally likely; spans may
     touch.

@@ -62,6 +62,7 @@ def correlate_by_overlap(
 
 def ensemble(distance: pl.Series, cosine: pl.Series, share: float = ENSEMBLE) -> pl.Series:
     """Combine the distance with a share of the cosine: NDD - 0.0025 S_C (section 3; NDD-12).
+
     The paper gives "ratio = 1:0.0025" without sign or scale. NDD in [0, 1] and S_C in [-1, 1] make the second term
     0.005 wide at most, while table 1's ensemble lies far from NDD; a share of 400 is the ratio read the other way
     round.

@@ -23,10 +23,14 @@ METRICS: dict[str, Callable[..., Metric]] = {
 
 
 def build_metrics(
-    names: Sequence[str], references: References | None = None, *, frequencies: Frequencies | None = None,
+    names: Sequence[str],
+    references: References | None = None,
+    *,
+    frequencies: Frequencies | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
-) -> list[Metric]:  # fmt: skip
+) -> list[Metric]:
     """Build metrics by names of METRICS, with options of their constructors by the name of the metric.
+
     The CIDErs need `references`, as `count_documents` accepts them, or the `frequencies` of their documents. ValueError
     for an unknown name or option, options of a metric that is not asked for, a CIDEr without documents, or as of the
     constructors. BadInput as of `count_documents`.

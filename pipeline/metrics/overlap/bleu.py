@@ -22,9 +22,14 @@ VALUES = {"floor": 0.1, "add_k": 1.0}  # what smoothing adds by default (Chen & 
 
 
 def bleu(
-    order: int = 4, smoothing: Smoothing = "none", smooth_value: float | None = None, *, length: Length = "closest",
-    counts_zero_weight_lengths: bool = True, effective_order: bool = False,
-) -> Metric:  # fmt: skip
+    order: int = 4,
+    smoothing: Smoothing = "none",
+    smooth_value: float | None = None,
+    *,
+    length: Length = "closest",
+    counts_zero_weight_lengths: bool = True,
+    effective_order: bool = False,
+) -> Metric:
     """Build W-BLEU of n-grams up to `order`, in [0, 1]; 0 for an empty candidate and where no word matches.
 
     Args:
@@ -48,10 +53,15 @@ def bleu(
 
 
 def delta_bleu(
-    order: int = 4, smoothing: Smoothing = "none", smooth_value: float | None = None, *, length: Length = "closest",
+    order: int = 4,
+    smoothing: Smoothing = "none",
+    smooth_value: float | None = None,
+    *,
+    length: Length = "closest",
     effective_order: bool = False,
-) -> Metric:  # fmt: skip
+) -> Metric:
     """Build ΔBLEU (Galley et al., 2015), whose weights are in [-1, 1]; arguments as of `bleu`.
+
     An n-gram counts max_j w_j min(Count(c), Count(r_j)) over the references that have it, of max_j w_j Count(c) over
     all. So a match in bad references alone costs. The weight is outside the clipping, where (B.2) has it inside. With
     all weights 1 it is BLEU; a sum that is not above 0 scores 0. ValueError as of `bleu`.

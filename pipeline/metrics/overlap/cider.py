@@ -44,6 +44,7 @@ class Frequencies(NamedTuple):
 
 def count_documents(references: References, order: int = 4, *, size: int = segments.SIZE) -> Frequencies:
     """Count the documents of each n-gram.
+
     The hashes of a batch go to files by their first bits, and the files are counted one by one. So memory holds a
     batch, a share of all n-grams, and the result.
     `references` has the reference set of each segment, a stream or a callable that starts one; an article with six

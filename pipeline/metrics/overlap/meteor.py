@@ -60,9 +60,14 @@ METEOR 1.5 does count English function words in `other` text; we do not.
 
 
 def meteor(
-    preset: str = "1.0", alpha: float | None = None, beta: float | None = None, gamma: float | None = None,
-    penalty: Penalty = "inside", alignment: Alignment = "greedy", corpus: Corpus = "mean",
-) -> Metric:  # fmt: skip
+    preset: str = "1.0",
+    alpha: float | None = None,
+    beta: float | None = None,
+    gamma: float | None = None,
+    penalty: Penalty = "inside",
+    alignment: Alignment = "greedy",
+    corpus: Corpus = "mean",
+) -> Metric:
     """Build W-METEOR in [0, 1]; 0 without a match, hence for an empty candidate or reference.
 
     Args:
@@ -118,6 +123,7 @@ def meteor(
 
 def align_greedily(batch: Batch) -> Ints:
     """Match each reference token with a place in its candidate, else -1: int64 [R], from 0.
+
     The last occurrence of a word in the candidate goes with its last in the reference, the one before with the one
     before (`nltk.translate.meteor_score`).
     """
@@ -150,6 +156,7 @@ def _count_later(keys: Ints) -> Ints:
 
 def count_fewest_chunks(candidate: Sequence[int], reference: Sequence[int], states: int = STATES) -> int:
     """Count the fewest chunks of an alignment with as many matches as possible; 0 without a match.
+
     Reads the candidate from left to right and keeps, for each set of reference tokens in use, the fewest chunks so far
     and where one of them may go on; one chunk more that may go on is no better. Of more than `states` sets those with
     the fewest stay.
@@ -195,6 +202,7 @@ def _count_pairs(batch: Batch, places: Ints) -> PairCounts:
 
 def _minimise_chunks(batch: Batch, pairs: PairCounts, parameters: Parameters, penalty: str) -> PairCounts:
     """Minimise the chunks of those references that may be their candidate's best.
+
     There are at least as many chunks as matches less common bigrams. Where greedy has no more, nothing is searched.
     """
     chunks = pairs.chunks.astype(np.float64)

@@ -1,4 +1,5 @@
 """What an overlap metric is: statistics of each segment, and a score from them or from sums of them.
+
 A segment is a candidate with its references. As in sacrebleu, the score of a segment, of a corpus and of a bootstrap
 sample are one function, on a row of statistics, on their sum, on sums of samples.
 """

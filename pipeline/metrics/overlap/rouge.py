@@ -29,6 +29,7 @@ def measure_lengths(batch: Batch) -> Ints:
 
 def locate_matches(batch: Batch) -> Ints:
     """Locate each reference token of the LCS in its candidate, else -1: int64 [R], from 0.
+
     A pair may have several LCS. This is the canonical one: from the last token back it takes of the candidate, and then
     of the reference, the earliest places that still leave it as long.
     """
@@ -39,11 +40,14 @@ def locate_matches(batch: Batch) -> Ints:
             pairs = segments[batch.owner]
             tokens = np.repeat(pairs, ref_sizes)
             part = replace(
-                batch, words=batch.words[np.repeat(segments, sizes)],
-                ends=np.concatenate([[0], np.cumsum(sizes[segments])]), ref_words=batch.ref_words[tokens],
+                batch,
+                words=batch.words[np.repeat(segments, sizes)],
+                ends=np.concatenate([[0], np.cumsum(sizes[segments])]),
+                ref_words=batch.ref_words[tokens],
                 ref_ends=np.concatenate([[0], np.cumsum(ref_sizes[pairs])]),
-                owner=(np.cumsum(segments) - 1)[batch.owner[pairs]], weights=batch.weights[pairs],
-            )  # fmt: skip
+                owner=(np.cumsum(segments) - 1)[batch.owner[pairs]],
+                weights=batch.weights[pairs],
+            )
             lcs_places[tokens] = _locate_matches(part, dtype)
     return lcs_places
 

@@ -29,9 +29,17 @@ Streams = tuple[Candidates, References, Weights | None]
 
 
 def measure(
-    metrics: Sequence[Metric], candidates: Candidates, references: References, weights: Weights | None = None, *,
-    size: int = SIZE, draws: int = DRAWS, seed: int = SEED, confidence: float = 0.95, groups: Names | None = None,
-) -> pl.DataFrame:  # fmt: skip
+    metrics: Sequence[Metric],
+    candidates: Candidates,
+    references: References,
+    weights: Weights | None = None,
+    *,
+    size: int = SIZE,
+    draws: int = DRAWS,
+    seed: int = SEED,
+    confidence: float = 0.95,
+    groups: Names | None = None,
+) -> pl.DataFrame:
     """Compute the corpus score of each metric with its percentile bootstrap interval.
 
     Metrics are such as `build_metrics(["bleu_1", "meteor"])`, and all have the same samples. Candidates, references,
@@ -54,19 +62,31 @@ def measure(
 
 
 def score_segments(
-    metrics: Sequence[Metric], candidates: Candidates, references: References, weights: Weights | None = None, *,
+    metrics: Sequence[Metric],
+    candidates: Candidates,
+    references: References,
+    weights: Weights | None = None,
+    *,
     size: int = SIZE,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Score each candidate: a row a candidate in their order, a column a metric; otherwise as `measure`."""
     stats = _collect_stats(metrics, size, (candidates, references, weights))
     return pl.DataFrame({metric.name: metric.score(rows) for metric, rows in zip(metrics, stats, strict=True)})
 
 
 def compare(
-    metrics: Sequence[Metric], first: Candidates, second: Candidates, references: References,
-    weights: Weights | None = None, *, size: int = SIZE, draws: int = DRAWS, seed: int = SEED, confidence: float = 0.95,
+    metrics: Sequence[Metric],
+    first: Candidates,
+    second: Candidates,
+    references: References,
+    weights: Weights | None = None,
+    *,
+    size: int = SIZE,
+    draws: int = DRAWS,
+    seed: int = SEED,
+    confidence: float = 0.95,
     groups: Names | None = None,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Measure how much better one system is than another on the same references, by a paired bootstrap (Koehn, 2004).
 
     p is that of `resample.p_value`. `first` and `second` are the candidates of the systems in the same order; the other
@@ -126,6 +146,7 @@ def normalise_grades(
     articles: Sequence[object] | npt.NDArray[np.generic] | pl.Series | None = None,
 ) -> Floats:
     """Convert grades to reference weights in [0, 1].
+
     Grades are from 1 to 5, [m]; means of raters need not be whole. `articles` has the article of each reference, [m],
     for `s/max`; by default all are of one.
     BadInput for a grade that is missing or not between 1 and 5; it names the row, from 1. ValueError for an unknown

@@ -1,4 +1,5 @@
 """Candidates with their weighted references, in batches of numbers that the overlap metrics read, and their n-grams.
+
 In: streams with an entry a segment: the candidate's tokens, the references' tokens, the references' weights (s_j of
 section 4). Out: batches, in which a token is a number that holds for this batch alone. Shared n-grams are found once
 a batch for all metrics.
@@ -42,10 +43,15 @@ class _Row(NamedTuple):
 
 
 def read_batches(
-    candidates: Iterable[Tokens], references: Iterable[Sequence[Tokens]],
-    weights: Iterable[Sequence[float]] | None = None, *, size: int = SIZE, low: float = 0.0,
-) -> Iterator[Batch]:  # fmt: skip
+    candidates: Iterable[Tokens],
+    references: Iterable[Sequence[Tokens]],
+    weights: Iterable[Sequence[float]] | None = None,
+    *,
+    size: int = SIZE,
+    low: float = 0.0,
+) -> Iterator[Batch]:
     """Read segments in batches; at most one is held.
+
     Candidates are tokens, maybe none, each with at least one reference, as tokens too, and a weight of each reference,
     from `low` (ΔBLEU has -1) to 1 (AAC-18); by default all are 1. No score depends on `size`, the segments of a batch.
     BadInput for more entries of one stream than of another, no references, text that is not in tokens, weights that are
@@ -202,6 +208,7 @@ def _iterate_orders(batch: Batch) -> Iterator[Grams]:
 
 def count_repeats(words: Ints, text: Ints, room: Ints, order: int) -> Iterator[Ints]:
     """Yield how often its text has the n-gram that starts at each token, 0 but for the first of these: [W], by order.
+
     `text` has the text of each token, `room` how many tokens an n-gram may have from it on; where it does not fit, a 1
     is without meaning. Only n-grams whose first n - 1 words repeat are looked at.
     """

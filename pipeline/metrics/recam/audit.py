@@ -205,6 +205,7 @@ def _describe_options(raw: Words) -> Iterator[list[str]]:
 
 def _build_count_features(options: Words, is_right: Masks, item_folds: Ints) -> Callable[[int], list[list[str]]]:
     """Build the features that count how often options are right and wrong, for the model of one fold.
+
     Counts for an item leave out its own fold and the test fold; for items of the test fold they leave out one other
     fold, so both rest on equally many items. Counts over all other items would reveal the labels of the test fold.
     """

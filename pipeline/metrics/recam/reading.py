@@ -40,6 +40,7 @@ class Comparison(NamedTuple):
 
 def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000) -> Share:
     """Compute the share of right answers with its percentile bootstrap interval of 95 %; whole groups are drawn.
+
     ValueError for no items, one without an answer (null), or not as many groups as items.
     """
     right = _check_answers(is_right)
@@ -50,6 +51,7 @@ def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000
 
 def measure_groups(is_right: Rights, values: pl.Series, articles: Names) -> pl.DataFrame:
     """Compute accuracy by group: part of speech of the gold word, length bin (`bin_lengths`), …; null is a group, too.
+
     The interval is Wilson's, as parts may hold only right items; those of one article count as one answer. Columns:
     group (the value as text, null where it is null), n, accuracy, low, high; rows in the order of the values.
     """
@@ -73,6 +75,7 @@ def bin_lengths(lengths: pl.Series, edges: Sequence[int]) -> pl.Series:
 
 def compare(first: Rights, second: Rights, groups: Names | None = None) -> Comparison:
     """Measure how much more often `first` is right than `second`, by a paired bootstrap over the same items.
+
     p is that of `resample.p_value`. McNemar's test is for single items. ValueError as of `accuracy`.
     """
     first_answers, second_answers = _check_answers(first), _check_answers(second)

@@ -191,10 +191,15 @@ class Comment(NamedTuple):
 
 @torch.inference_mode()
 def generate_candidates(
-    model: Commenter, titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str] | None], decoding: Decoding,
-    batch: int = 32, first: int = 0,
-) -> list[list[Comment]]:  # fmt: skip
+    model: Commenter,
+    titles: Sequence[Sequence[str]],
+    contents: Sequence[Sequence[str] | None],
+    decoding: Decoding,
+    batch: int = 32,
+    first: int = 0,
+) -> list[list[Comment]]:
     """Generate `decoding.best` comments on each article, from the words of its title and content; the best first.
+
     Only a commenter with source `title_and_content` reads contents. `batch` changes nothing but time and memory.
     `first` is the number of the first article, which seeds its samples, see `decoding.decode`.
     """

@@ -238,6 +238,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
 
 def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Floats:
     """Score comments in the unit of their grades, or as expected log(1 + likes), within the targets learnt from: [n].
+
     Rows have text, and title and content of the article, null or absent where there is none. With an encoder a score
     differs by about 1e-6 with the batch it falls in. BadInput if there is no column text, or a comment without text.
     """

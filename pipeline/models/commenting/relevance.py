@@ -181,6 +181,7 @@ class Nearest(NamedTuple):
 
 def find_nearest(index: Index, texts: pl.Series, k: int, *, batch: int = 64) -> Nearest:
     """Find the k indexed articles with the highest cosine to each text, a list of words; ties are in index order.
+
     An article that shares no word with a text is not a neighbour, so that there may be fewer than k. A batch needs at
     most 30 bytes for each text and indexed article; the result does not depend on it. ValueError if k is below 1.
     """

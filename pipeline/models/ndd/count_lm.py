@@ -61,6 +61,7 @@ class _Text(NamedTuple):  # sentences as concatenated ids, each between two boun
 @dataclass(frozen=True, eq=False)
 class CountLM:
     """A `MaskedModel` of counts; its distributions are over `words` and, last, all other words as one.
+
     The tables hold indices of `words`; the next index is any other word, and the one after it a sentence boundary,
     which is a neighbour and never predicted.
     """
@@ -94,6 +95,7 @@ class CountLM:
         self, sentences: Sequence[Sentence], sentence: Ints, place: Ints
     ) -> Iterator[tuple[Ints, Tensor]]:
         """Compute log probabilities of the vocabulary at masked words, in batches.
+
         An ask is a sentence and a place in it, [m] each. Place -1 is before the first word, with P(w | behind); place n
         is behind the last of n words, with P(w | before); ValueError for any other. Yields rows of the asks [b],
         ordered by context, and log probabilities [b, size], float32.
@@ -223,6 +225,7 @@ def fit(
     sentences: Iterable[Sentence], vocabulary: int = VOCABULARY, *, is_folded: bool = False, limit: int = LIMIT
 ) -> CountLM:
     """Count the words of sentences between their neighbours, with some 120 bytes a word; their order does not matter.
+
     The most frequent words are distinguished, ties by code point; all others are one word. Case is folded if
     `is_folded`, here and in prediction. Above the limit of distinct trigrams, pairs of neighbours that occur once are
     left out and counted in `pruned`.

@@ -97,6 +97,7 @@ class _Asks(NamedTuple):  # the masked spans, as positions among the pieces of a
 @dataclass(frozen=True, slots=True, eq=False)
 class MaskedLM:
     """A masked language model; `load` makes it.
+
     A sentence longer than the model's input is cut to the pieces around the masked span, equally on both sides where
     possible; a longer span is truncated. Memory holds the encoder's states of `batch` rows, and at most five times
     their log probabilities; where the whole model runs, those of up to 2^27 pieces. On a CPU values differ by up to
@@ -136,6 +137,7 @@ class MaskedLM:
         self, sentences: Sequence[Sentence], sentence: IndexArray, place: IndexArray
     ) -> Iterator[tuple[IndexArray, Tensor]]:
         """Compute log probabilities of the vocabulary at masked words, in batches.
+
         An ask is a sentence and the place of a word in it, [m] each. Place -1 is [CLS] before the first word, place n
         [SEP] behind the last of n words; nothing is masked there (NDD-09). With several masks it is their mean.
         BadInput if a sentence has no such place. Yields rows of the asks [b], the longest first; and log probabilities
@@ -171,6 +173,7 @@ class MaskedLM:
 
     def states(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, Tensor]]:
         """Compute the last hidden states of unmasked sentences, truncated to the model's input.
+
         Yields the row of a sentence, the longest first; and its states [t, d], float32, of [CLS], its pieces and [SEP].
         """
         sentence_ids = [np.fromiter(chain(*self.tokenize(sentence)), np.int64)[: self.room] for sentence in sentences]
@@ -270,6 +273,7 @@ def load(
     source: str | Path, *, masks: Masks = "one", batch: int = 64, precision: str = "float32", device: str = "cpu"
 ) -> MaskedLM:
     """Load any `AutoModelForMaskedLM` of transformers, named as for `load_transformer`.
+
     That is a folder, such as `undertone train masked-lm` writes, or `bert-base-cased@<commit>`. A word has one mask, as
     released; or as many as it has `pieces`, for models with whole-word masking such as
     `hfl/chinese-roberta-wwm-ext@<commit>`. A batch is rows of the encoder at a time; the precision is float32, or

@@ -43,6 +43,7 @@ class LoadedTransformer(NamedTuple):
 
 def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) -> LoadedTransformer:
     """Load a transformer and its tokenizer; only weights in safetensors, no foreign code.
+
     The name is `embedded`, or one of `locate_files`, such as a folder of `training.recam.masked_lm.write` or
     `google/electra-large-discriminator@<commit>`. With `is_masked` it has the head for masked words; one that the
     weights lack is drawn from torch's global source.
@@ -54,9 +55,13 @@ def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) ->
     with _silence_transformers(), refuse_damage(files.folder, REMEDY):
         tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
         module, loading_info = kind.from_pretrained(
-            files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32,
+            files.folder,
+            local_files_only=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+            dtype=torch.float32,
             output_loading_info=True,
-        )  # fmt: skip
+        )
     short_name = strip_path(name).partition("@")[0]
     is_headed = is_masked and not loading_info["missing_keys"]
     return LoadedTransformer(_remove_pooler(module), tokenizer, short_name, files.revision, is_headed)

@@ -44,6 +44,7 @@ def make_features(
     words: Sequence[str], source: Source, on_progress: Callable[[int], None] = lambda _: None
 ) -> Features:
     """Make the features of words, as they are spelt; BadInput if the encoder has no word pieces.
+
     Of an encoder: the embedding of the word as a sentence, and the mean of its pieces' input embeddings beside it. A
     word of which no piece is in the vocabulary is unknown. Of word vectors: the word's own, or that of its lower case;
     what stands for unknown words elsewhere, its letters' mean, says nothing here.
@@ -70,6 +71,7 @@ def list_whole(words: Sequence[str], source: Source) -> list[bool]:
 
 def make_static_lookup(source: Source) -> Callable[[Sequence[str]], Vectors]:
     """Make a function from n words to their static vectors [n, d], zeros for unknown words (section 3.4; REC-13).
+
     Of an encoder: the embedding of the word as a sentence alone; with its pieces beside it no cosine says much.
     """
     if isinstance(source, WordVectors):
@@ -198,6 +200,7 @@ def embed_tokens(
     encoder: Encoder, sentences: Sequence[Sequence[str]], layer: int = -1, pooling: Pooling = "mean"
 ) -> list[Vectors]:
     """Embed the tokens of each sentence: float32 [tokens, d], d being the width of the model.
+
     Tokens stand in the model's input with a blank between them. A token without a piece has zeros. A sentence longer
     than the model reads is cut between tokens into windows. A distinct sentence is embedded once; states differ by up
     to 1e-6 with the batch. Layer 0 has the input embeddings, negative numbers count from the last layer. BadInput if

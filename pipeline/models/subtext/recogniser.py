@@ -116,10 +116,18 @@ class Ngrams(NamedTuple):
 
 
 def fit_ngrams(
-    texts: Sequence[str], contexts: Sequence[str], labels: npt.NDArray[np.int64], cut: Cut, *, least: int = 2,
-    penalty: float = 0.5, is_weighted: bool = True, seed: int = 42,
-) -> tuple[Ngrams, Floats]:  # fmt: skip
+    texts: Sequence[str],
+    contexts: Sequence[str],
+    labels: npt.NDArray[np.int64],
+    cut: Cut,
+    *,
+    least: int = 2,
+    penalty: float = 0.5,
+    is_weighted: bool = True,
+    seed: int = 42,
+) -> tuple[Ngrams, Floats]:
     """Fit a multinomial logistic regression; return it and its held-out logits of each text: [n, classes].
+
     A model that learns from its logits must see held-out ones. They are cross-fitted, in folds, drawn by the seed, that
     keep the texts of a context together. Labels [n] are numbers of the classes, each of which occurs. `cut` splits a
     text into words; n-grams of fewer than `least` texts are left out. The penalty is on the squares of the weights.

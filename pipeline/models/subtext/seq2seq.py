@@ -1,4 +1,5 @@
 """Sequence-to-sequence models for subtext recovery (CSD-03): comment and context in, meaning out.
+
 They are commenters too (AAC-21, the pretrained option): title and content in, comment out. Any encoder-decoder of
 transformers by its folder or pinned name; or one of random weights over the characters of the training texts.
 """
@@ -109,6 +110,7 @@ def encode_texts(
     model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], longest: int = SOURCE, keep: Keep = "end"
 ) -> dict[str, Tensor]:
     """Encode comments, each followed by its context: token ids and mask [n, ≤ longest].
+
     Of a long context the end is kept, which stands nearest to the comment: as many characters as leave room for the
     comment's. Of an article's content the start is to be kept: the tokenizer cuts the longer one's end.
     """
@@ -132,9 +134,13 @@ def _iterate_inputs(
 
 
 def generate(
-    model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], beams: int = 4, max_tokens: int = TARGET,
+    model: Seq2Seq,
+    texts: Sequence[str],
+    contexts: Sequence[str | None],
+    beams: int = 4,
+    max_tokens: int = TARGET,
     longest: int = SOURCE,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Generate the most likely meaning of each comment by beam search; `longest` tokens are read, as in training."""
     unknown = model.tokenizer.unk_token_id
     options: dict[str, Any] = {"num_beams": beams, "do_sample": False, "max_new_tokens": max_tokens}
@@ -160,10 +166,16 @@ class GeneratedText(NamedTuple):
 
 
 def generate_candidates(
-    model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], decoding: Decoding, *, longest: int = SOURCE,
+    model: Seq2Seq,
+    texts: Sequence[str],
+    contexts: Sequence[str | None],
+    decoding: Decoding,
+    *,
+    longest: int = SOURCE,
     keep: Keep = "end",
-) -> list[list[GeneratedText]]:  # fmt: skip
+) -> list[list[GeneratedText]]:
     """Write texts by beam search or sampling with their log probabilities, `decoding.best` of each.
+
     `generate` leaves the search to transformers; samples of this one do not depend on batches. A word is a token here.
     """
     rows: list[list[GeneratedText]] = []

@@ -1,4 +1,5 @@
 """Ask a corpus, the DuckDB file that `warehouse` makes: what a page shows, as values or a file of JSON.
+
 A view (which comments, in which order) stands as JSON in the address of the page. Column names in SQL are those of the
 corpus itself; all else is a parameter. What cannot be seen in a text is shown.
 """
@@ -57,6 +58,7 @@ def decode_view(text: str) -> str:
 
 def parse_view(text: str, columns: Mapping[str, Column]) -> View:
     """Parse a view from JSON, as it is or as the part of an address after `#`; other fields are the page's own.
+
     BadInput if it is no JSON object of these fields, or names a column that there is not.
     """
     text = decode_view(text)
@@ -212,6 +214,7 @@ class Corpus:
 
     def place_points(self, day: str = "") -> dict[str, list[Any]]:
         """Place a sample of comments on a map: n, x, y, and all columns.
+
         Those of a day are near others that their encoder finds alike (`projections`). Without a day, those of all days
         are near others with the same characters.
         """
@@ -269,6 +272,7 @@ def list_dicts(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
 def place_texts(rows: pl.DataFrame) -> pl.DataFrame:
     """Add x and y to rows by their text: the ranks on the second and third singular axis of its n-grams.
+
     The first axis is the length; by values instead of ranks, most texts would lie on each other.
     """
     from sklearn.decomposition import TruncatedSVD
@@ -309,6 +313,7 @@ def read_page(*, is_site: bool) -> dict[str, bytes]:
 
 def write_site(corpus: Corpus, view: View, limit: int, folder: Path) -> int:
     """Write the page and the first rows of a view into a folder; return the number of rows.
+
     Ids of the platform are left out: comments and threads have numbers. There are no user ids in a corpus. No
     count, value, bound or reply is of a comment that is not selected.
     """

@@ -167,10 +167,15 @@ def draw_correlations(frame: pl.DataFrame) -> str:
     rows_by_key = index_rows(frame, "coefficient", "metric", "is_weighted")
     paper = {(kind, *metric): value for (*metric, kind), value in PAPER_CORRELATIONS.items()}
     return plot.draw_dots(
-        rows_by_key, kinds, _name_metrics(frame), forms,
+        rows_by_key,
+        kinds,
+        _name_metrics(frame),
+        forms,
         printed={key: value for key, value in paper.items() if key in rows_by_key},
-        paper="printed in the paper, on its own data", chance=dict.fromkeys(kinds, 0), x="with 95 % interval",
-    )  # fmt: skip
+        paper="printed in the paper, on its own data",
+        chance=dict.fromkeys(kinds, 0),
+        x="with 95 % interval",
+    )
 
 
 def list_kinds(frame: pl.DataFrame) -> dict[str, str]:
@@ -192,6 +197,7 @@ def draw_sensitivity(frame: pl.DataFrame) -> str:
 
 def draw_scatter(frame: pl.DataFrame) -> str:
     """Draw figure 1: metrics against human grades, with the least-squares line; `PANELS`, or else three others.
+
     Only the grades that are drawn have noise: line and r are of the grades as they are, and of all rows, of which at
     most `POINTS` drawn at random are shown.
     """

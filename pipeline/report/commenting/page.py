@@ -23,6 +23,7 @@ LONG = 300  # characters of a comment that the page shows
 
 def render(day: str, signatures: Sequence[str] = (), simulated_count: int = 0, **frames: pl.DataFrame | None) -> str:
     """Render the page of the frames that `PARTS` names, which `sections.check_rows` checks.
+
     Metrics have their plain names (`meteor`, `human`); `is_weighted` is true of W-METEOR. Signatures name their origin.
     """
     rows = sections.check_rows(PARTS, frames)
@@ -37,12 +38,15 @@ def render(day: str, signatures: Sequence[str] = (), simulated_count: int = 0, *
         "read the comments. Numbers from these grades are no evidence about comments, metrics or commenters."
     )
     return sections.render(
-        f"article commenting, {day}", "Article commenting",
+        f"article commenting, {day}",
+        "Article commenting",
         "The corpus, the correlation of metrics with human grades, and the scores of the commenters (Automatic "
         f"Article Commenting), {day}.",
-        **sections.build_sections(PARTS, rows), counts=counts, warning=warning if simulated_count else "",
+        **sections.build_sections(PARTS, rows),
+        counts=counts,
+        warning=warning if simulated_count else "",
         signatures=signatures,
-    )  # fmt: skip
+    )
 
 
 def _format_value(value: float | None) -> str:
@@ -150,8 +154,10 @@ def _build_correlations(frame: pl.DataFrame) -> Section:
         "0.2145 to 0.2076 and from 0.1790 to 0.1604 (tables 3 and 4, errata E12). The row of human grades compares "
         "two halves of the raters.",
         ("metric", "coefficient", "plain", "p", "weighted", "p", "difference", "paper, plain", "paper, weighted", "n"),
-        rows, figures.draw_correlations(frame), text_count=2,
-    )  # fmt: skip
+        rows,
+        figures.draw_correlations(frame),
+        text_count=2,
+    )
 
 
 def _describe_gains(coefficient: str, differences: Sequence[Mapping[str, Any]]) -> list[str]:

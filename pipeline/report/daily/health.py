@@ -1,4 +1,5 @@
 """The HTML page of the pipeline's health: days by DAGs, sources, models, unusual steps, dropped rows, and costs.
+
 A status has a sign and a word as well as a colour. Names are hostile data: everything but our own figure is escaped.
 """
 
@@ -30,6 +31,7 @@ def render(
     schedules: Mapping[str, str],
 ) -> str:  # fmt: skip
     """Render the page of so many days until a day.
+
     Rows are of the view pipeline_health of these days. `dropped` has step, dropped_at, reason, row_count; `sources` the
     last day that was collected, and its row_count; `models` kind, model_id and day of the last training, and the last
     day of a promoted one. Schedules are of `FAMILIES`.
@@ -38,14 +40,17 @@ def render(
     cells = rows.partition_by("day", "family", as_dict=True)
     cost = f" Language models cost {rows['cost_usd'].sum():,.4f} USD." if rows["cost_usd"].count() else ""
     return sections.render(
-        f"health until {day}", "Health of the pipeline",
+        f"health until {day}",
+        "Health of the pipeline",
         f"Each DAG on the {len(days)} days until {day}, compared with the median of the seven days before.{cost}",
         list(_build_sections(rows, dropped, sources, models, days)),
         counts={name: rows.filter(status=name).height for name in STATUSES} if rows.height else {},
-        warning=_format_warning(rows), template="daily/health.html", days=days,
+        warning=_format_warning(rows),
+        template="daily/health.html",
+        days=days,
         key=[(name, mark, means) for name, (mark, means) in STATUSES.items()],
         lines=[(name, schedules[name], [_build_cell(cells.get((day, name))) for day in days]) for name in FAMILIES],
-    )  # fmt: skip
+    )
 
 
 def _format_warning(rows: pl.DataFrame) -> str:

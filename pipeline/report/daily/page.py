@@ -47,17 +47,24 @@ def render(contents: Contents) -> str:
     ]
     ends = [("Most implicit", contents["most"]), ("Least implicit", contents["least"])]
     return render_template(
-        "daily/page.html", title=contents["day"], day=contents["day"], warnings=_list_warnings(contents),
+        "daily/page.html",
+        title=contents["day"],
+        day=contents["day"],
+        warnings=_list_warnings(contents),
         change=_build_change(**contents["weeks"]) if contents["weeks"] else None,
         browse=[_format_browse(contents["day"], source) for source in [None, *scores["source"].unique().sort()]],
-        facts=facts, distributions=figures.draw_distributions(scores), by_source=contents["by_source"].to_dicts(),
+        facts=facts,
+        distributions=figures.draw_distributions(scores),
+        by_source=contents["by_source"].to_dicts(),
         reference=contents["reference"],
         examples=[(title, [row | {"pieces": _mark_words(row)} for row in rows.to_dicts()]) for title, rows in ends],
         is_explained=any(rows["words"].count() for _, rows in ends),
         funnel=figures.draw_funnel(_build_shares(funnel)) if funnel.height else "",
-        funnel_rows=_build_funnel_rows(funnel), model=contents["model"], evaluations=contents["evaluations"].to_dicts(),
+        funnel_rows=_build_funnel_rows(funnel),
+        model=contents["model"],
+        evaluations=contents["evaluations"].to_dicts(),
         signatures=contents["signatures"],
-    )  # fmt: skip
+    )
 
 
 def _format_browse(day: str, source: str | None) -> str:

@@ -76,6 +76,7 @@ def _fit_range(values: plot.Floats) -> Normalize:
 
 def draw_sensitivity(studies: pl.DataFrame) -> str:
     """Draw figures 4 and 10: mean implicitness accuracy over γ1 and γ2, a panel an α, its best as a star.
+
     A full grid is filled by monotone interpolation, which adds no peaks; dots are the measured values.
     """
     means = average_runs(studies, "sensitivity").filter(pl.col("metric") == "implicitness_accuracy")
@@ -252,6 +253,7 @@ AROUND = LinearSegmentedColormap.from_list("around", [plot.WARM, "#f7f7f7", plot
 
 def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
     """Draw figure 3, centre and right: implicitness of the three sentences, ΔP of the two pairs.
+
     The triples have i1, i2, i3 (implicit, explicit, foreign explicit), near, far (ΔP of both pairs) and split.
     """
     rows = triples.filter(pl.col("split") == split)
@@ -283,6 +285,7 @@ def _draw_violin(axis: Axes, place: int, values: plot.Floats, colour: str) -> No
 
 def draw_audit(audit: pl.DataFrame) -> str:
     """Draw the accuracies of surface baselines by source (`metrics.impscore.artefacts.audit`).
+
     The column `model` is optional: the accuracy of the model on the subset, or null.
     """
     kinds = order_names(audit["baseline"], BASELINES)
@@ -316,6 +319,7 @@ def draw_spaces(
     points: Sequence[plot.Floats], groups: Sequence[str], titles: Sequence[str], silhouettes: Sequence[float]
 ) -> str:
     """Draw figures 11 and 12: sentences in the plane, each tied to the middle of its group; a panel a space.
+
     The points [n, 2] of each space are of `metrics.impscore.studies.lay_out`, the silhouettes of the original features.
     """
     kinds = sorted(set(groups))

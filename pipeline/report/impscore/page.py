@@ -48,10 +48,13 @@ def render(contents: Contents) -> str:
     model_id = escape_invisible(contents.get("model_id", ""))
     subject = Markup(" for the model <code>{}</code>").format(model_id) if model_id else ""
     return sections.render(
-        f"studies, {contents['day']}", "Undertone: studies",
-        Markup("Results of the studies until {}{}.").format(contents["day"], subject), list(_build_sections(contents)),
-        longest=math.inf, warning=contents.get("weakness", ""),
-    )  # fmt: skip
+        f"studies, {contents['day']}",
+        "Undertone: studies",
+        Markup("Results of the studies until {}{}.").format(contents["day"], subject),
+        list(_build_sections(contents)),
+        longest=math.inf,
+        warning=contents.get("weakness", ""),
+    )
 
 
 def _build_sections(contents: Contents) -> Iterable[Section]:

@@ -1,4 +1,5 @@
 """The data card of a released data set, in Markdown, and the raters' guidelines, as an HTML page that needs no network.
+
 A card says what is in a data set, how it was made, and what it must not be taken for; its text is in data_card.md.
 Names are hostile data: all of them are escaped.
 """
@@ -42,16 +43,24 @@ def render(facts: Facts) -> str:
     frames |= {"deletions": facts.deletions, "columns": pl.DataFrame(meanings)}
     frames["classes"] = _count_classes(facts.classes, total)
     card = render_template(
-        "labelling/data_card.md", release=_escape(facts.release), licence=_escape(facts.licence),
-        created=facts.created.isoformat(), schema=schema.hash_schema(), data_hash=facts.data_hash, total=f"{total:,}",
-        rater_count=f"{facts.rater_count:,}", simulated_count=f"{count_simulated(facts.tools):,}",
-        label_count=f"{sum_counts(facts.tools):,}", **{name: _format_table(frame) for name, frame in frames.items()},
-    )  # fmt: skip
+        "labelling/data_card.md",
+        release=_escape(facts.release),
+        licence=_escape(facts.licence),
+        created=facts.created.isoformat(),
+        schema=schema.hash_schema(),
+        data_hash=facts.data_hash,
+        total=f"{total:,}",
+        rater_count=f"{facts.rater_count:,}",
+        simulated_count=f"{count_simulated(facts.tools):,}",
+        label_count=f"{sum_counts(facts.tools):,}",
+        **{name: _format_table(frame) for name, frame in frames.items()},
+    )
     return card + "\n"
 
 
 def update(card: str, rows: pl.DataFrame, classes: pl.DataFrame, data_hash: str) -> str:
     """Update a card after comments were removed: their count, the classes and the checksum; the rest is of the release.
+
     A card of the same checksum, or one that somebody else wrote, stays as it is.
     """
     parts = card.split("\n\n")

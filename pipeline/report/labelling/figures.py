@@ -1,4 +1,5 @@
 """Figures of a labelling project: what became of comments, how raters agree, what labels look like.
+
 Frames are of `metrics.labelling.agreement` and `label_analysis`.
 """
 

@@ -1,4 +1,5 @@
 """One HTML page of a labelling project: what became of its comments, how raters agree, what the labels look like.
+
 Thresholds are shown, and nothing is judged by them (CSD-23, errata E8).
 """
 
@@ -41,11 +42,14 @@ def render(inputs: Inputs) -> str:
     frames = facts._asdict() | inputs._asdict() | {"origins": _list_origins(facts)}
     built = sections.build_sections(_PARTS, sections.check_rows(_PARTS, frames))
     return sections.render(
-        f"labels of {inputs.project}", f"Labels of {inputs.project}",
+        f"labels of {inputs.project}",
+        f"Labels of {inputs.project}",
         "Labels of the comments, agreement of the raters, and distribution of the labels. Schema "
         f"{schema.hash_schema()}, {facts.created}.",
-        built["sections"], counts=counts, warning=_format_warning(facts.tools),
-    )  # fmt: skip
+        built["sections"],
+        counts=counts,
+        warning=_format_warning(facts.tools),
+    )
 
 
 def _format_warning(tools: pl.DataFrame) -> str:
@@ -243,8 +247,10 @@ def _build_correlations(correlations: pl.DataFrame) -> Section:
     return Section(
         f"Spearman's coefficient of subtext is {sarcasm} with sarcasm and {metaphor} with metaphor. The paper has 0.53 "
         "and 0.55 (section 3.4, figure 3). The ranks are no, unsure, yes; for emotion, none and any emotion.",
-        *tabulate(_drop_mirrored(correlations), columns), figures.draw_correlations(correlations), text_count=2,
-    )  # fmt: skip
+        *tabulate(_drop_mirrored(correlations), columns),
+        figures.draw_correlations(correlations),
+        text_count=2,
+    )
 
 
 def _build_study(study: pl.DataFrame) -> Section:

@@ -1,4 +1,5 @@
 """Figures of NDD: compressors, measures of distance, what they know of trees and predicates; and sentences, as HTML.
+
 Shares are in percent.
 """
 

@@ -44,9 +44,15 @@ class _PaperColumn(NamedTuple):
 
 
 def _build_dots(
-    frame: pl.DataFrame, row: str, mark: str, paper_column: _PaperColumn | None = None, *, scale: float = 1,
-    digits: int = 3, **options: Any,
-) -> dict[str, Any]:  # fmt: skip
+    frame: pl.DataFrame,
+    row: str,
+    mark: str,
+    paper_column: _PaperColumn | None = None,
+    *,
+    scale: float = 1,
+    digits: int = 3,
+    **options: Any,
+) -> dict[str, Any]:
     """Build figure and table of numbers by the columns row and mark, a panel a metric; options are of `draw_dots`."""
     rows_by_key = sections.index_rows(frame, "metric", row, mark)
     panels, rows, marks = (list_names(frame, column) for column in ("metric", row, mark))
@@ -193,6 +199,7 @@ _METRICS = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 
 
 def render(day: str, signatures: Sequence[str] = (), **parts: Any) -> str:
     """Render the page of the rows that `PARTS` names, which `sections.check_rows` checks.
+
     Values are as the metrics give them: shares in [0, 1], which the page shows in percent, and correlations in [-1, 1].
     """
     rows, counts = sections.check_rows(PARTS, parts), {}
@@ -203,11 +210,16 @@ def render(day: str, signatures: Sequence[str] = (), **parts: Any) -> str:
     if "tests" in rows:
         counts["tests of the measure"] = rows["tests"]["test"].n_unique()
     return sections.render(
-        f"NDD, {day}", "Neighbouring distribution divergence",
+        f"NDD, {day}",
+        "Neighbouring distribution divergence",
         f"A distance between sentences that share words, and sentence compression with this distance (NDD), {day}.",
-        **sections.build_sections(PARTS, rows), counts=counts, warning=_format_warning(signatures), note=_NOTE,
-        signatures=signatures, template="ndd/page.html",
-    )  # fmt: skip
+        **sections.build_sections(PARTS, rows),
+        counts=counts,
+        warning=_format_warning(signatures),
+        note=_NOTE,
+        signatures=signatures,
+        template="ndd/page.html",
+    )
 
 
 _NOTE = (
@@ -275,9 +287,12 @@ def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
             if tables
             else "No numbers of the paper: they are shown for sources named google, broadcast, bnc or colloquial."
         ),
-        ("system", "where", *(METRICS[name] for name in metrics), "n"), rows, figures.draw_compressions(frame, printed),
-        text_count=2, title=f"Compression quality: {source} ({lang})",
-    )  # fmt: skip
+        ("system", "where", *(METRICS[name] for name in metrics), "n"),
+        rows,
+        figures.draw_compressions(frame, printed),
+        text_count=2,
+        title=f"Compression quality: {source} ({lang})",
+    )
 
 
 def _find_best(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str], metric: str) -> str | None:

@@ -1,4 +1,5 @@
 """One HTML page of a cloze set and its readers: what it is made of, what it gives away, who reads it (ReCAM).
+
 A reader's accuracy never stands alone: chance is beside it, and what is reached on the same items without reading.
 """
 
@@ -22,6 +23,7 @@ _FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "severa
 
 def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> str:
     """Render the page of the frames that `PARTS` names, which `sections.check_rows` checks.
+
     `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; all accuracies are in [0, 1].
     """
     rows = sections.check_rows(PARTS, frames)
@@ -73,9 +75,11 @@ def _build_dropped(frame: pl.DataFrame) -> Section:
         f"The pipeline dropped {format_count(_sum_counts(frame))} items after the choice of their word, each with a "
         f"reason. The most frequent reason is {reason} ({format_count(count)} of {subtask}). The paper drops items "
         "with two right options or no answer (section 3.6) and does not give their number.",
-        ("subtask", "reason", "items"), [[*names, format_count(number)] for *names, number in rows],
-        label_figures.draw_bars(names, [row[2] for row in rows], "dropped items"), text_count=2,
-    )  # fmt: skip
+        ("subtask", "reason", "items"),
+        [[*names, format_count(number)] for *names, number in rows],
+        label_figures.draw_bars(names, [row[2] for row in rows], "dropped items"),
+        text_count=2,
+    )
 
 
 def _build_funnel(frame: pl.DataFrame) -> Section:

@@ -1,4 +1,5 @@
 """The cost of dropping a span: NDD and its rivals in one search (NDD-14 to 21, 31, 32), and which spans may be dropped.
+
 A span is (start, end), from 0, the end not included; spans of a sentence are an array [s, 2].
 """
 
@@ -28,6 +29,7 @@ Mask = npt.NDArray[np.bool_]
 
 def list_spans(length: int, longest: int, *, is_released: bool = False) -> IndexArray:
     """List all spans of up to `longest` words (L_max), [s, 2], by start and end: Σ_k (length - k + 1) spans.
+
     The whole sentence is none of them, since it has no neighbours. The released code by an error of one leaves out
     spans of exactly L_max words and those that hold the last word.
     """
@@ -45,6 +47,7 @@ def find_overlaps(spans: IndexArray) -> Mask:
 
 def select_disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = False) -> Mask:
     """Select disjoint spans: of two that overlap the one with the higher score is dropped. Returns [s].
+
     The paper prints the opposite, the released code does this (E16). Pairs are compared from the cheapest span on, and
     a dropped span drives out no other. Of equal scores the longer and then the earlier span stays. In the released code
     a dropped span still drives out others, so that fewer stay.
@@ -81,6 +84,7 @@ def find_undecided(spans: IndexArray, costs: Floats, is_final: Mask, is_open: Ma
 
 def select_affordable(spans: IndexArray, scores: Floats, is_chosen: Mask, word_budget: int) -> Mask:
     """Select the cheapest chosen spans that together have at most `word_budget` words: [s].
+
     One that is too long is passed over, and a cheaper one is never left out for it.
     """
     is_selected = np.zeros(len(spans), bool)
@@ -107,10 +111,16 @@ class TokenModel(Protocol):
 
 
 def ndd(
-    model: MaskedModel, *, divergence: Divergence = "kl", weighting: str = "balanced", mu: float = MU, nu: float = 1.0,
+    model: MaskedModel,
+    *,
+    divergence: Divergence = "kl",
+    weighting: str = "balanced",
+    mu: float = MU,
+    nu: float = 1.0,
     is_fast: bool = False,
-) -> Scorer:  # fmt: skip
+) -> Scorer:
     """Score spans by the NDD of a sentence and its remainder: Σ a b F over remaining words (section 4, appendix C).
+
     The distributions of the sentence are asked for once, those of what remains for each neighbour: n + Σ over the spans
     of their neighbours, less where masks hide the same words. With limits neighbours are compared from the span
     outwards, until the sum, of terms not below 0, shows that the span will not be selected. Blocks of sentences bound
@@ -158,6 +168,7 @@ def _list_asks(
     sentences: Sequence[Sentence], spans: Sequence[IndexArray], weighting: str, mu: float, nu: float
 ) -> tuple[list[Sentence], IndexArray, Floats]:
     """List texts, which are the sentences and what remains without each span; the asks; and their weights, [m].
+
     An ask, [m, 6], is a span, a step away from it (0, 1, 2, 3 to 4, 5 to 6, 7 to 10 ... words), and the text and place
     of a neighbour before and after the span is dropped.
     """
@@ -181,6 +192,7 @@ def _list_asks(
 
 def perplexity(model: MaskedModel) -> Scorer:
     """Score spans by the rise of log perplexity: PPL Deleter as the paper has it (NDD-31; after Niu et al., 2019).
+
     It gives fluent sentences and ignores their meaning.
     """
 
@@ -206,6 +218,7 @@ def cosine(model: SentenceModel) -> Scorer:
 
 def bertscore(model: TokenModel) -> Scorer:
     """Score spans by 1 - F of greedily matched piece states (BERTScore; Zhang et al., 2020; appendix E; NDD-32).
+
     Without weights of rarity and without rescaling, by the last layer; [CLS] and [SEP] count as pieces.
     """
 

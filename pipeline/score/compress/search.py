@@ -1,4 +1,5 @@
 """Compression by dropping spans, in rounds, with any scorer (NDD, sections 4.1 and 4.2; NDD-14 to 17, 21).
+
 A round scores every span of the remaining words, selects those that cost at most the threshold, of two that overlap
 the cheaper one, and drops them. The words after any round are a compression. With dependency trees only whole
 subtrees are dropped.
@@ -78,10 +79,14 @@ class _State:  # a sentence during the search
 
 
 def compress(
-    sentences: Sequence[Sentence], scorer: Scorer, search: Search | None = None, heads: Sequence[Tree] | None = None,
+    sentences: Sequence[Sentence],
+    scorer: Scorer,
+    search: Search | None = None,
+    heads: Sequence[Tree] | None = None,
     on_progress: OnProgress = lambda _: None,
-) -> list[Compression]:  # fmt: skip
+) -> list[Compression]:
     """Drop spans of sentences until nothing is cheap enough, the rounds are over, or the ratio is reached.
+
     With a ratio each sentence keeps ratio · n words, rounded (halves to even), at least one. The threshold begins at 0
     and is doubled where nothing costs as little, so that the cheapest are dropped first, for any scale of the scorer.
     All sentences of a round are scored in one call. With heads of each sentence's words only whole subtrees go. At

@@ -98,14 +98,19 @@ def fit(system: str, data: Data, texts: pl.Series, changes: Mapping[str, Any] | 
     history = result.history.with_columns(count=pl.lit(data.comments.height))
     chance = recipes.compute_chance(recipe) if system in RETRIEVING else None
     return TrainedModel(
-        kind=get_kind(system), tensors=result.tensors, config=config, summary=select_scalars(config),
+        kind=get_kind(system),
+        tensors=result.tensors,
+        config=config,
+        summary=select_scalars(config),
         evaluations=model_registry.build_epoch_rows(history, _COLUMNS, chance),
-        make_held_out=lambda: make_held_out(system, data), texts=pl.concat([data.comments["text"], texts]),
-    )  # fmt: skip
+        make_held_out=lambda: make_held_out(system, data),
+        texts=pl.concat([data.comments["text"], texts]),
+    )
 
 
 def make_held_out(system: str, data: Data) -> list[HeldOut]:
     """Hold out up to 2,000 comments of the validation articles, by which commenters of a system are compared.
+
     One that retrieves ranks each comment among 50 of other articles; one that writes expects each of its words.
     """
     import torch

@@ -124,6 +124,7 @@ def publish(
     staged: Sequence[slices.Staged], day: str, rules: Rules | None = None, run_id: str = "cli", only: str | None = None
 ) -> dict[str, int]:
     """Replace the threads of each source and their references; count the articles by split or reason to drop them.
+
     `only` is the source of the parts; without it, a source that no longer has articles is emptied.
     """
     slices.parse_day(day)

@@ -64,6 +64,7 @@ def _read_generated_grades() -> pl.DataFrame:
 
 def correlate(judged: pl.DataFrame, ratings: pl.DataFrame | None = None) -> pl.DataFrame:
     """Correlate metrics with grades, plain and weighted, with intervals over articles (tables 3 and 4; AAC-26).
+
     Ratings of `read_ratings` add rows of the metric `human`, one half of the raters with the other (AAC-27). Returns
     `CORRELATED`; `difference` is how much higher a weighted metric correlates than the plain one. With fewer than
     `MIN_ARTICLES` articles there are no intervals but that of `human`, which is over the divisions of the raters.
@@ -170,6 +171,7 @@ def measure_sensitivity(names: Sequence[str] = overlap.NAMES) -> pl.DataFrame:
 
 def correlate_table(path: Path, grade: str = "grade", group: str | None = None) -> pl.DataFrame:
     """Correlate the number columns of a table with its grades; `w_x` is compared with `x`.
+
     Each row is a comment. `group` names the column of the articles; by default each row is a separate group.
     """
     frames = [pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in read_chunks(path)]

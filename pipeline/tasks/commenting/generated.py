@@ -89,6 +89,7 @@ def comment(
     rows: pl.DataFrame, ref: str | None = None, *, system: str = SYSTEMS[-1], decoding: "Decoding | None" = None
 ) -> pl.DataFrame:
     """Make comments on any articles, of title and content (null or empty where there is none).
+
     `ref` is the folder or id of a commenter; by default it is the one of the system in force. Returns the rows with
     comment, score and signature; a row for each comment, or one row with nulls where there is none.
     """

@@ -1,4 +1,5 @@
 """Grades of comments as tasks (commenting, section 3; AAC-08): `references` and `candidates` to raters, and back.
+
 The grades of references are their weights in the metrics; on candidates, which commenters made, metrics are judged.
 """
 
@@ -71,6 +72,7 @@ def _read_all_tasks(kind: str) -> pl.DataFrame:
 
 def export(kind: str, folder: Path, raters: Sequence[str] = (), lang: str = "zh") -> int:
     """Write tasks.jsonl, the guidelines, and a sheet of tasks for each named rater; return the task count.
+
     Each task has two raters (AAC-08); `assigned.csv` in the set's own folder records them.
     """
     tasks = read_tasks(kind)
@@ -119,6 +121,7 @@ def collect_answers(kind: str, _day: str, tool: Tool, studio: Studio | None, run
 
 def publish(kind: str, run_id: str = "cli") -> int:
     """Update the grades of a set from its labels; return the count of comments with enough grades. The others wait.
+
     The raters of a comment with enough grades stay its raters. Where people graded, simulated raters do not count.
     """
     tasks, name = read_tasks(kind), get_project(kind).name
@@ -167,6 +170,7 @@ def prune(run_id: str = "cli") -> None:
 
 def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
     """Import grades collected elsewhere, in place of the named project's earlier ones; return the count of comments.
+
     The file has thread_id, comment_id, grade, and where they differ source and rater_id; one grade in each row.
     """
     if name in [get_project(kind).name for kind in KINDS]:

@@ -60,10 +60,14 @@ class Files(NamedTuple):
 
 
 def measure_files(
-    files: Files, names: Sequence[str] = NAMES, options: Mapping[str, Mapping[str, Any]] | None = None,
-    against: Path | None = None, **sampling: Any,
-) -> pl.DataFrame:  # fmt: skip
+    files: Files,
+    names: Sequence[str] = NAMES,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    against: Path | None = None,
+    **sampling: Any,
+) -> pl.DataFrame:
     """Measure the corpus scores of a file of candidates, with intervals, or how they differ from another system's.
+
     The options are of the metrics' constructors, by name; `against` has the other system's candidates; sampling is as
     of `scoring.measure`. Returns the columns of `scoring.measure` or `scoring.compare`, and signature.
     """
@@ -84,9 +88,11 @@ def measure_files(
 
 
 def score_files(
-    files: Files, names: Sequence[str] = NAMES, options: Mapping[str, Mapping[str, Any]] | None = None,
+    files: Files,
+    names: Sequence[str] = NAMES,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
     grades: Path | None = None,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Score each candidate of a file: a column a metric, `w_` before weighted ones; group and grade if given."""
     cut = load_tokenizer(files.tokenize)
     parts = []

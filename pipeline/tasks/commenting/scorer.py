@@ -96,12 +96,15 @@ def fit(
     config = {**result.config, "kind": kind, "data_hash": model_registry.hash_rows(rows.select(_ROWS))}
     evaluations = measure(rows, kind, _load_scorer(result.tensors, config))
     return model_registry.TrainedModel(
-        kind=kind, tensors=result.tensors, config=config, evaluations=evaluations,
+        kind=kind,
+        tensors=result.tensors,
+        config=config,
+        evaluations=evaluations,
         doubt="there are too few articles for a test part" if evaluations.is_empty() else None,
         make_held_out=lambda: make_held_out(rows),
         texts=pl.concat([rows[name].alias("text") for name in ("text", "title", "content")]),
         summary=model_registry.select_scalars(config),
-    )  # fmt: skip
+    )
 
 
 def make_held_out(rows: pl.DataFrame) -> list[promotion.HeldOut]:

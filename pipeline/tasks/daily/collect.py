@@ -56,10 +56,19 @@ def list_sources(source: str, path: str | None, *, live: bool = False, threads: 
 
 
 def run(
-    source: str | None, day: str, *, path: str | None = None, mapping: str | None = None, live: bool = False,
-    threads: Sequence[str] = (), key: str | None = None, cookie: str | None = None, run_id: str = "cli",
-    selection: Mapping[str, Any] | None = None, **options: Any,
-) -> list[Collected]:  # fmt: skip
+    source: str | None,
+    day: str,
+    *,
+    path: str | None = None,
+    mapping: str | None = None,
+    live: bool = False,
+    threads: Sequence[str] = (),
+    key: str | None = None,
+    cookie: str | None = None,
+    run_id: str = "cli",
+    selection: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> list[Collected]:
     """Collect one source by the parameters of the DAG: from the site if `live`, else with `import_files`."""
     secret = key.encode() if key else None
     if live and source:
@@ -128,12 +137,21 @@ def import_bounded(
 
 
 def import_files(
-    paths: Sequence[Path | str], source: str | None, day: str, *, mapping: Mapping[str, str] | None = None,
-    origin: str | None = None, encoding: str = "utf-8-sig", skip_bad_rows: bool = False, ignored: Sequence[str] = (),
-    key: bytes | str | None = None, run_id: str = "cli", selection: Mapping[str, Any] | None = None,
+    paths: Sequence[Path | str],
+    source: str | None,
+    day: str,
+    *,
+    mapping: Mapping[str, str] | None = None,
+    origin: str | None = None,
+    encoding: str = "utf-8-sig",
+    skip_bad_rows: bool = False,
+    ignored: Sequence[str] = (),
+    key: bytes | str | None = None,
+    run_id: str = "cli",
+    selection: Mapping[str, Any] | None = None,
     on_progress: Callable[[int], None] = lambda _: None,
     on_file: Callable[[str, int], None] = lambda _name, _size: None,
-) -> list[Collected]:  # fmt: skip
+) -> list[Collected]:
     """Import files as one slice for each source: (source, day, origin). Running it again gives the same tables.
 
     `origin` is by default the names of the files. A comment that another origin of the day has is dropped as
@@ -188,9 +206,16 @@ def import_files(
 
 
 def fetch_threads(
-    source: str, threads: Sequence[str], day: str, *, cookie: str | None = None, key: bytes | None = None,
-    limits: fetch.Limits | None = None, run_id: str = "cli", selection: Mapping[str, Any] | None = None,
-) -> list[Collected]:  # fmt: skip
+    source: str,
+    threads: Sequence[str],
+    day: str,
+    *,
+    cookie: str | None = None,
+    key: bytes | None = None,
+    limits: fetch.Limits | None = None,
+    run_id: str = "cli",
+    selection: Mapping[str, Any] | None = None,
+) -> list[Collected]:
     """Fetch threads of a site politely into the spool, then write the spool's pages of the day to the tables.
 
     A second call continues from the last committed cursor. If the site refuses, the pages before are written and

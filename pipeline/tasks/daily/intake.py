@@ -158,9 +158,16 @@ class _Intake:
         rows = pl.DataFrame([{"source": self.source, **counts}])
         runs.record_counts(rows, self.day, self.origin, "collect", config, run_id, started, source=self.source)
         return Collected(
-            read=self.read_count, kept=kept_count, dropped=dropped_count, source=self.source, articles=len(articles),
-            stopped=None, reasons=reasons, bad_rows=[], ignored=[],
-        )  # fmt: skip
+            read=self.read_count,
+            kept=kept_count,
+            dropped=dropped_count,
+            source=self.source,
+            articles=len(articles),
+            stopped=None,
+            reasons=reasons,
+            bad_rows=[],
+            ignored=[],
+        )
 
     def _deduplicate(self, articles: pl.DataFrame) -> None:
         """Stage the distinct comments with their context, and their copies as dropped, bucket by bucket."""

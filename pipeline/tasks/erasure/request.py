@@ -90,11 +90,15 @@ def check_request(request: Request, key: bytes | None) -> CheckedRequest:
             users.add(pseudonym)
     comments, threads = (_collect_ids(rows, kind, key) for kind in ("comment_id", "thread_id"))
     return CheckedRequest(
-        user_ids=sorted(users | twins), raw_ids=sorted(raw_ids), comments=comments, threads=threads,
-        origin=request.origin and anonymise.scrub_file_name(request.origin, key), source=request.source,
+        user_ids=sorted(users | twins),
+        raw_ids=sorted(raw_ids),
+        comments=comments,
+        threads=threads,
+        origin=request.origin and anonymise.scrub_file_name(request.origin, key),
+        source=request.source,
         request_count=len(users) + comments.height + threads.height + bool(request.origin),
         file=request.file and request.file.resolve(),
-    )  # fmt: skip
+    )
 
 
 def _collect_ids(rows: Sequence[_Row], kind: str, key: bytes | None) -> pl.DataFrame:
@@ -165,15 +169,21 @@ def resolve(request: CheckedRequest) -> Targets:
     vectors = vectors.join(other_comments.select("text_hash"), on="text_hash", how="anti")
     replies = other_comments.filter(is_among(comment_keys, "source", "thread_id", "parent_id"))
     targets = Targets(
-        comments=comments.select(_COMMENT_DAY).unique(), comment_keys=comment_keys,
+        comments=comments.select(_COMMENT_DAY).unique(),
+        comment_keys=comment_keys,
         replies=replies.select(COMMENT).unique().collect(),
         articles=articles.select("source", "day", "thread_id", "origin").unique(),
-        threads=_select_unshared(articles, other_articles, THREAD), origins=origins, texts=texts,
-        hashes=pl.concat(hashes).unique().sort(), excerpts=excerpts,
+        threads=_select_unshared(articles, other_articles, THREAD),
+        origins=origins,
+        texts=texts,
+        hashes=pl.concat(hashes).unique().sort(),
+        excerpts=excerpts,
         tokens=_find_stale(comments, other_comments, "tokens", "projections"),
         scores=_find_stale(comments, other_comments, "scores", "scores_explained"),
-        vectors=vectors.collect(engine="streaming")["text_hash"], user_ids=request.user_ids, raw_ids=request.raw_ids,
-    )  # fmt: skip
+        vectors=vectors.collect(engine="streaming")["text_hash"],
+        user_ids=request.user_ids,
+        raw_ids=request.raw_ids,
+    )
     targets = _add_derived(targets, request)
     ids = {*targets.user_ids, *targets.hashes, *targets.label_tasks["row_id"], *rules.join_ids(targets)}
     return targets._replace(marks=sorted({*targets.excerpts, *ids}))

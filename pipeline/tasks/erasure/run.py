@@ -68,9 +68,14 @@ class _Erasure(NamedTuple):
 
 
 def forget(
-    request: Request, *, key: bytes | None = None, run_id: str = "cli", verify: bool = True, grace: timedelta = GRACE,
+    request: Request,
+    *,
+    key: bytes | None = None,
+    run_id: str = "cli",
+    verify: bool = True,
+    grace: timedelta = GRACE,
     retrain: bool = False,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Erase everything that derives from a request: rows, files, bytes, models; write receipts.
 
     It can run again after a kill. Let runs in flight end first: they may write rows derived from erased comments. The

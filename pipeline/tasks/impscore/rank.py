@@ -34,10 +34,13 @@ def warn_of_training(rows: pl.DataFrame, ref: str | None = None, what: str = "gr
 
 
 def rank(
-    sentences: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None,
+    sentences: pl.DataFrame,
+    model: str | None = None,
+    on_progress: OnProgress = lambda _: None,
     training_groups: pl.DataFrame | None = None,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Measure mean rank correlations over graded groups, of the model and of each surface baseline.
+
     The baselines are fitted on the training groups; without any, crosswise. Returns by, group_count, kendall_tau
     (equation 11), spearman_rho.
     """
@@ -73,9 +76,12 @@ def measure_accuracy(answered: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_distances(
-    rows: pl.DataFrame, first_column: str, second_column: str, model: str | None = None,
+    rows: pl.DataFrame,
+    first_column: str,
+    second_column: str,
+    model: str | None = None,
     on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Add `pragmatic_distance` of two text columns (equation 6) by the head of the first; null where one is empty."""
     from pipeline.score import implicitness
 

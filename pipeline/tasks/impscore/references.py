@@ -1,4 +1,5 @@
 """Build reference corpora, and read scores by them: percentile, band, and the words that carry a score.
+
 The reference `sample` of the shipped model lies in its folder; all others are files in the home, `<name>/<model>.json`.
 """
 
@@ -45,11 +46,15 @@ def load_reference(ref: str | None, name: str | None = None) -> Reference | None
 
 
 def build_reference(
-    texts: Sequence[str | None] | None = None, name: str = SAMPLE, ref: str | None = None,
-    on_progress: OnProgress = lambda _: None, *,
+    texts: Sequence[str | None] | None = None,
+    name: str = SAMPLE,
+    ref: str | None = None,
+    on_progress: OnProgress = lambda _: None,
+    *,
     source: str = "texts of the shipped sample, without graded groups of the training split",
-) -> Reference:  # fmt: skip
+) -> Reference:
     """Build the reference of some texts, by default of our sample, as the model that answers scores them.
+
     A language needs at least 100 texts. The bands are those of the model's reference `sample`, if it has one.
     """
     if (texts is None) != (name == SAMPLE):
@@ -116,10 +121,14 @@ def _read_sample() -> list[str]:
 
 
 def add_readings(
-    rows: pl.DataFrame, column: str, ref: str | None, reference: Reference | None,
+    rows: pl.DataFrame,
+    column: str,
+    ref: str | None,
+    reference: Reference | None,
     on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Add `implicitness`, `percentile`, `band` and `signature` of a text column to any frame.
+
     Percentile and band are null without a reference of the language. A warning names where the model is weak.
     """
     rows = drop_earlier_scores(rows, "implicitness", ("implicitness", *READINGS, "signature"))

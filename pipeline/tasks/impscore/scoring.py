@@ -94,9 +94,12 @@ def score_texts(
 
 
 def add_scores(
-    rows: pl.DataFrame, column: str, ref: str | None, on_progress: OnProgress = lambda _: None,
+    rows: pl.DataFrame,
+    column: str,
+    ref: str | None,
+    on_progress: OnProgress = lambda _: None,
     lang: pl.Expr | None = None,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Add `implicitness` and `signature` of a text column, null without a text; `lang` replaces each text's own."""
     text = rows[column].fill_null("").str.strip_chars().rename("text")
     langs = pl.DataFrame({"text": text}).select(lang=detect_language()) if lang is None else rows.select(lang=lang)

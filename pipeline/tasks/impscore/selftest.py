@@ -1,4 +1,5 @@
 """Test an installation: do the shipped models give the scores that they gave where they were made?
+
 A shipped model's folder has `golden.json`: texts with their scores in float32, and for each precision how far a score
 may be from them.
 """

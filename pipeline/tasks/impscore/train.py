@@ -43,6 +43,7 @@ def read_shipped_groups(lang: str) -> pl.DataFrame:
 
 def train(day: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
     """Train on all pairs, and on the shipped graded groups if the profile uses groups; return the model's id.
+
     The options are those of `fit_model`. A model whose pairs are all the sample's is promoted by request only.
     """
 
@@ -55,9 +56,11 @@ def train(day: str, *, promote: bool = False, run_id: str = "cli", **options: An
         is_trial = set(trained.completion_models) == {sample.MODEL}
         is_bounded = all(head["recipe"]["implicitness"] == "cosine" for head in trained.config["heads"].values())
         return replace(
-            trained, doubt="a trial: it saw the sample's pairs alone" if is_trial else None,
-            bar=None if is_bounded else UNBOUNDED, make_held_out=lambda: make_held_out(rows),
-        )  # fmt: skip
+            trained,
+            doubt="a trial: it saw the sample's pairs alone" if is_trial else None,
+            bar=None if is_bounded else UNBOUNDED,
+            make_held_out=lambda: make_held_out(rows),
+        )
 
     return model_registry.train(day, fit, run_id, promote=promote)
 
@@ -165,10 +168,13 @@ def summarize_evaluations(evaluations: pl.DataFrame) -> pl.DataFrame:
 
 
 def fit_model(
-    pairs: pl.DataFrame, groups: Mapping[str, pl.DataFrame], profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None, on_progress: OnProgress = lambda _: None,
+    pairs: pl.DataFrame,
+    groups: Mapping[str, pl.DataFrame],
+    profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None,
+    on_progress: OnProgress = lambda _: None,
     completion_models: Sequence[str] = (),
-) -> TrainedModel:  # fmt: skip
+) -> TrainedModel:
     """Fit a model on rows of `pairs`, with one head, or a head for each language of the groups that it uses."""
     from pipeline.models import encoder as encoders
     from pipeline.training.impscore import fit, heads
@@ -215,10 +221,15 @@ def describe_model(tensors: dict[str, Any], config: dict[str, Any], evaluations:
     names = ("encoder", "encoder_revision")
     encoders: dict[str, Any] = {name: ", ".join(sorted({head[name] for head in heads.values()})) for name in names}
     return TrainedModel(
-        kind=scoring.KIND, tensors=tensors, config=config, evaluations=evaluations, texts=None,
-        summary={name: head["recipe"] for name, head in heads.items()}, completion_models=config["completion_models"],
+        kind=scoring.KIND,
+        tensors=tensors,
+        config=config,
+        evaluations=evaluations,
+        texts=None,
+        summary={name: head["recipe"] for name, head in heads.items()},
+        completion_models=config["completion_models"],
         **encoders,
-    )  # fmt: skip
+    )
 
 
 def choose_encoder(head: str) -> str:
@@ -244,6 +255,7 @@ CONVERT = (
 
 def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> model_registry.TrainedModel:
     """Read the state of the authors' model from safetensors, with changes to the profile `official`.
+
     BadInput for another format, for other matrices, and for an encoder whose weights are not those in the file.
     """
     from safetensors.torch import load_file

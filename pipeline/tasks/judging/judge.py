@@ -272,9 +272,13 @@ def judge_day(
 
 
 def run(
-    day: str, plan: Plan, options: asking.Options, days: int = DAYS, limit: int = SAMPLE,
+    day: str,
+    plan: Plan,
+    options: asking.Options,
+    days: int = DAYS,
+    limit: int = SAMPLE,
     params: Mapping[str, Any] | None = None,
-) -> dict[str, object]:  # fmt: skip
+) -> dict[str, object]:
     """Judge a sample of the comments of some days by the model of the options, else by that of the settings."""
     model = options.model or settings.judge()
     if not model:

@@ -132,9 +132,14 @@ def select(
 
 
 def export(
-    folder: Path, tasks: pl.DataFrame, form: Form, guidelines: Mapping[str, str], sheets: Mapping[str, pl.DataFrame],
-    lang: str = "zh", labels: pl.DataFrame | None = None,
-) -> int:  # fmt: skip
+    folder: Path,
+    tasks: pl.DataFrame,
+    form: Form,
+    guidelines: Mapping[str, str],
+    sheets: Mapping[str, pl.DataFrame],
+    lang: str = "zh",
+    labels: pl.DataFrame | None = None,
+) -> int:
     """Write tasks.jsonl, the guidelines, and a sheet for each rater; return the task count.
 
     `guidelines` has texts by the name of their file; that of `guidelines.md` is in the sheets, too. `sheets` has a
@@ -255,9 +260,13 @@ def assign(
 
 
 def fetch(
-    project: Project, tasks: pl.DataFrame, tool: Tool, simulate: Callable[[], pl.DataFrame],
-    paths: Sequence[Path] = (), studio: Studio | None = None,
-) -> Fetched:  # fmt: skip
+    project: Project,
+    tasks: pl.DataFrame,
+    tool: Tool,
+    simulate: Callable[[], pl.DataFrame],
+    paths: Sequence[Path] = (),
+    studio: Studio | None = None,
+) -> Fetched:
     """Fetch the labels of `tasks` from a tool, or files, by default of its folder; Retry if it cannot be reached."""
     if tool != "label_studio":
         return Fetched(simulate() if tool == "simulated" else _read_files(project, tasks, paths))
@@ -327,9 +336,15 @@ def record_step(name: str, step: str, label_count: int, dropped: pl.DataFrame, r
 
 
 def publish(
-    table: str, key: Sequence[str], name: str, rows: pl.DataFrame, step: str, label_count: int, dropped: pl.DataFrame,
+    table: str,
+    key: Sequence[str],
+    name: str,
+    rows: pl.DataFrame,
+    step: str,
+    label_count: int,
+    dropped: pl.DataFrame,
     run_id: str,
-) -> None:  # fmt: skip
+) -> None:
     """Replace the results of a project's labels (rows by `key`) if they changed, and record which labels count."""
     rows = rows.with_columns(project=pl.lit(name)).select(empty(table).columns)
     current = warehouse.scan(table, pl.col("project") == name).collect()

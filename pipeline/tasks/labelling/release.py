@@ -37,13 +37,18 @@ def collect_facts(
     steps.append(("release", tasks.height, published.height, released.dropped.height))
     rows = build_rows(project, name or project, required).write_ndjson()
     return data_card.Facts(
-        release=name or project, created=parse_day(day), rows=_count_rows(published, "source", "lang"),
+        release=name or project,
+        created=parse_day(day),
+        rows=_count_rows(published, "source", "lang"),
         funnel=pl.DataFrame(steps, schema=["step", *counts], orient="row"),
-        classes=label_analysis.class_ratios(released.values), agreement=measure_agreement(decisions),
+        classes=label_analysis.class_ratios(released.values),
+        agreement=measure_agreement(decisions),
         deletions=_count_rows(released.dropped.filter(pl.col("reason") != "unfinished"), "reason"),
-        tools=_count_rows(decisions.labels, "tool"), rater_count=decisions.labels["rater_id"].n_unique(),
-        licence=licence, data_hash=hashlib.sha256(rows.encode()).hexdigest(),
-    )  # fmt: skip
+        tools=_count_rows(decisions.labels, "tool"),
+        rater_count=decisions.labels["rater_id"].n_unique(),
+        licence=licence,
+        data_hash=hashlib.sha256(rows.encode()).hexdigest(),
+    )
 
 
 def _count_rows(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
@@ -71,12 +76,15 @@ def write_page(project: str, day: str) -> str:
     tokens = [segment.split_words(text, cuts.get(lang, cuts["und"])) for text, lang in texts.iter_rows()]
     waiting = [(*step, count) for step, count in count_waiting(decisions).items()]
     inputs = page.Inputs(
-        project=project, facts=facts, ratios=label_analysis.class_ratios(values),
-        overlaps=label_analysis.overlaps(values), correlations=label_analysis.correlations(values),
+        project=project,
+        facts=facts,
+        ratios=label_analysis.class_ratios(values),
+        overlaps=label_analysis.overlaps(values),
+        correlations=label_analysis.correlations(values),
         predictability=label_analysis.measure_fields(tokens, values) if values.height else None,
         study=agreement.study(),
         open=pl.DataFrame(waiting, schema=["round", "stage", "field_count"], orient="row"),
-    )  # fmt: skip
+    )
     return pages.write_page(get_page_path(project).name, page.render(inputs))
 
 
@@ -102,9 +110,14 @@ def build_rows(
 
 
 def release(
-    project: str, name: str | None = None, required: Sequence[str] = REQUIRED, licence: str = LICENCE,
-    day: str | None = None, run_id: str = "cli", approved: str | None = None,
-) -> Path:  # fmt: skip
+    project: str,
+    name: str | None = None,
+    required: Sequence[str] = REQUIRED,
+    licence: str = LICENCE,
+    day: str | None = None,
+    run_id: str = "cli",
+    approved: str | None = None,
+) -> Path:
     """Publish a project's settled comments in `annotated_comments`, and as files with a data card; return the folder.
 
     The release has the name of the project by default, and the day of its newest comment. Comments without one of the

@@ -163,6 +163,7 @@ def list_systems(names: Sequence[str], ref: str | None = None, *, is_explicit: b
 
 def compress_items(rows: pl.DataFrame, system: str, job: Job, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
     """Compress item_id, words, kept and lang by one system, a baseline or `gold` into rows of `compressions`.
+
     By default a system keeps as large a share of each language's words as people did, so that systems can be compared.
     A system that needs trees drops the sentences that have none.
     """
@@ -248,6 +249,7 @@ def publish(staged: Sequence[Staged], source: str, day: str, run_id: str = "cli"
 
 def measure(source: str, day: str) -> pl.DataFrame:
     """Measure the compressions of a data set by system and language: tables 3 and 5, significance, figure 6.
+
     Each system is measured on the sentences that it compressed, and compared with its best rival in F1. Where systems
     compressed different sentences, as those that need trees do, rows of `COMMON` measure all on the same ones.
     """

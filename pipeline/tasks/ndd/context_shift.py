@@ -1,4 +1,5 @@
 """Measure how much a comment's context changes what its words lead to expect, as a score beside the others.
+
 CSD, section 1: a comment has subtext where its meaning alone, f(s), differs from that in its context, f(c + s).
 """
 
@@ -28,10 +29,16 @@ _KEY = ["source", "day", "thread_id", "comment_id"]
 
 
 def add_context_shift(
-    rows: pl.DataFrame, ref: str | None = None, day: str | None = None, on_progress: OnProgress = lambda _: None, *,
-    divergence: Divergence = "hellinger", weights: Weights = "mean",
-) -> pl.DataFrame:  # fmt: skip
+    rows: pl.DataFrame,
+    ref: str | None = None,
+    day: str | None = None,
+    on_progress: OnProgress = lambda _: None,
+    *,
+    divergence: Divergence = "hellinger",
+    weights: Weights = "mean",
+) -> pl.DataFrame:
     """Add `context_shift` and `signature` to rows of text and context; by default a mean of Hellinger's distances.
+
     Both are null where there is no text; the shift is 0 where there is no context.
     """
     texts = rows.select(pl.col("text").fill_null(""), pl.col("context").fill_null(""), lang=detect_language())
@@ -59,6 +66,7 @@ def score_day(
     day: str, ref: str | None = None, run_id: str = "cli", on_progress: OnProgress = lambda _: None, **options: Any
 ) -> int:
     """Score a day's comments in their contexts into `scores`, replacing those by the same models; return the count.
+
     Each language has its model; a comment without a word has no row. Options are those of `add_context_shift`.
     """
     started = runs.start()

@@ -40,6 +40,7 @@ def measure_distances(
 
 def build_test_pairs(data: str | None, syntax: str | None, limit: int) -> pl.DataFrame:
     """Build the pairs of all tests (section 3), and record how many sentences gave none.
+
     The test `supervised` has the graded pairs in English, by default the sample's; the others edit `limit` of their
     sentences with words of all of them. Returns test, pair_id, sentence_id, one, other (words), is_positive,
     similarity, overlap.
@@ -128,6 +129,7 @@ def measure_pruning(
     treebank: Sequence[trees.Tree], day: str, ref: str | None = None, divergence: distance.Divergence | None = None
 ) -> pl.DataFrame:
     """Compare what NDD, PPL Deleter and chance drop of a treebank's sentences, without its trees (table 7; NDD-34).
+
     PPL Deleter keeps as many words as NDD does under each threshold; chance drops as many spans of the same lengths.
     The `subset` of the rows of `studies` is the reading of a subtree in `metrics.ndd.pruning`.
     """
@@ -189,10 +191,17 @@ def check_params(params: Mapping[str, Any]) -> None:
 
 
 def run_study(
-    study: str, day: str, ref: str | None, data: str | None, syntax: str | None, limit: int,
-    divergence: distance.Divergence | None = None, weights: distance.Weights = "mean",
-) -> pl.DataFrame:  # fmt: skip
+    study: str,
+    day: str,
+    ref: str | None,
+    data: str | None,
+    syntax: str | None,
+    limit: int,
+    divergence: distance.Divergence | None = None,
+    weights: distance.Weights = "mean",
+) -> pl.DataFrame:
     """Run one of `TESTS` on graded pairs or a treebank, by default the sample's; return its rows of `studies`.
+
     `limit` is the number of the treebank's sentences, and of those that are edited. The divergence is by default that
     of the paper: Hellinger's of pairs (section 3), Kullback and Leibler's of treebanks (section 5).
     """

@@ -1,4 +1,5 @@
 """Give compressions to raters, collect their grades, and write the means into `studies` (NDD, appendix F; NDD-36).
+
 No table links a task to a system: the link is rebuilt from `compressions` and from the selections in `runs`.
 """
 
@@ -88,6 +89,7 @@ def _load_selections(source: str, day: str) -> list[dict[str, Any]]:
 
 def load_tasks(source: str, day: str) -> Tasks:
     """Load the tasks of a day's compressions as they are now (item_id too), and the systems that each belongs to.
+
     A task belongs only to systems that were selected, even where another system left the same words: those sentences
     alone would be no sample of the other system.
     """
@@ -112,10 +114,16 @@ def _load_released(source: str) -> pl.DataFrame:
 
 
 def export(
-    source: str, day: str, folder: Path, raters: Sequence[str] = (), lang: str = "zh", count: int | None = None,
+    source: str,
+    day: str,
+    folder: Path,
+    raters: Sequence[str] = (),
+    lang: str = "zh",
+    count: int | None = None,
     systems: Sequence[str] = (),
-) -> int:  # fmt: skip
+) -> int:
     """Write tasks.jsonl, the guidelines in a language, and a sheet for each rater; return the number of tasks.
+
     Two raters get each sentence with all its compressions, in later exports the same. By default all sentences and
     systems count that were given to raters.
     """
@@ -180,6 +188,7 @@ def _simulate(source: str, day: str, tasks: Tasks) -> pl.DataFrame:
 
 def _grade_likeness(rows: pl.DataFrame, key: pl.DataFrame) -> pl.DataFrame | None:
     """Grade how like people's compression each is: syntax by the F1 of the words that stay, semantics by their recall.
+
     None where people did not compress a sentence.
     """
     gold = rows.filter(pl.col("system") == GOLD).select("item_id", gold="kept")
@@ -197,6 +206,7 @@ def _grade_likeness(rows: pl.DataFrame, key: pl.DataFrame) -> pl.DataFrame | Non
 
 def publish(source: str, day: str, run_id: str = "cli") -> int:
     """Publish the means of each system and the raters' agreement in `studies`; return how many tasks have two grades.
+
     Rows have the study `compression` and the subset `SOURCE:human`, or `SOURCE:simulated` while only simulated raters
     graded. Means of syntax and semantics have the system as the setting, measures of agreement the field.
     """

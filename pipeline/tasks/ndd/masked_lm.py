@@ -1,4 +1,5 @@
 """Load the masked language model of a language, count the corpus at hand, and adapt encoders (REC-31).
+
 Counts, the embedded default, show only that the mechanics work; else it is any model of transformers.
 """
 
@@ -51,6 +52,7 @@ class LoadedModel(NamedTuple):
 
 def load_model(ref: str | None = None, lang: str = "en", day: str | None = None, cache: float = 0.0) -> LoadedModel:
     """Load a masked language model for texts of a language; by default that of UNDERTONE_MASKED_LM.
+
     `ref` is `count`, the counts of the corpus in force for a day, or those of the shipped sample where there are none;
     `sample`; the id or folder of counts; a folder of transformers; or a hub name with a pinned revision. It may name
     several, `en=…,zh=…`. A transformer may end in `|pieces`: then a word is masked piece by piece, as models with
@@ -163,6 +165,7 @@ def load_corpus(lang: str, day: str | None = None) -> pl.Series:
 
 def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = False) -> str | None:
     """Count the words of the corpus up to a day; the counts are in force from that day on if they are as good.
+
     One text in twenty is held out. Returns the model's id, or None where there is no text in the language.
     """
     from pipeline.models.ndd import count_lm
@@ -198,11 +201,16 @@ def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = Fa
 
         held_out = [promotion.HeldOut(metric="accuracy", answer=answer, baselines={MOST_FREQUENT: count(is_top)})]
     trained = model_registry.TrainedModel(
-        kind=name_kind(lang), tensors=model.tensors(), config=model.config(),
+        kind=name_kind(lang),
+        tensors=model.tensors(),
+        config=model.config(),
         evaluations=model_registry.complete_evaluations(pl.DataFrame(rows, infer_schema_length=None)),
-        texts=train_texts, summary={"vocabulary": len(model.words), "pruned": model.pruned},
-        data_hash=model_registry.hash_rows(texts.to_frame("text")), encoder=COUNT, make_held_out=lambda: held_out,
-    )  # fmt: skip
+        texts=train_texts,
+        summary={"vocabulary": len(model.words), "pruned": model.pruned},
+        data_hash=model_registry.hash_rows(texts.to_frame("text")),
+        encoder=COUNT,
+        make_held_out=lambda: held_out,
+    )
     return model_registry.register(trained, day, run_id, started, promote=promote)
 
 
@@ -227,10 +235,14 @@ def count_file(texts: Sequence[str], out: Path, lang: str | None = None, *, forc
 
 
 def train(
-    texts: Sequence[str], out: Path, profile: str = PROFILE, changes: Mapping[str, Any] | None = None,
+    texts: Sequence[str],
+    out: Path,
+    profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None,
     start: str | None = None,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Adapt an encoder, by default that in force, to texts by predicting masked words; write it for transformers.
+
     The numbers are those of a profile of `training.recam.masked_lm`, with changes. Returns epoch, loss, cross_entropy
     and accuracy on texts held out, count.
     """

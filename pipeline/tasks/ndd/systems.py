@@ -90,9 +90,12 @@ def check_distance(options: DistanceOptions) -> None:
 
 
 def compress_sentences(
-    words: Sequence[Sequence[str]], method: Method, lm: masked_lm.LoadedModel,
-    heads: Sequence[Sequence[int]] | None = None, on_progress: OnProgress = lambda _: None,
-) -> list[Compression]:  # fmt: skip
+    words: Sequence[Sequence[str]],
+    method: Method,
+    lm: masked_lm.LoadedModel,
+    heads: Sequence[Sequence[int]] | None = None,
+    on_progress: OnProgress = lambda _: None,
+) -> list[Compression]:
     """Compress sentences by a system, in batches, so that memory does not grow with their number."""
     scorer_name, has_trees = get_system(method.system)
     if not has_trees:
@@ -131,9 +134,13 @@ def find_heads(words: Sequence[Sequence[str]], lang: str, syntax: Path | None) -
 
 
 def compress_texts(
-    rows: pl.DataFrame, column: str, method: Method = Method(), ref: str | None = None, syntax: Path | None = None,
+    rows: pl.DataFrame,
+    column: str,
+    method: Method = Method(),
+    ref: str | None = None,
+    syntax: Path | None = None,
     on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Compress the texts of any frame, sentence by sentence, by a model (see `masked_lm.load_model`).
 
     Returns the frame with `compressed`, `ratio` (share of the words that stay), `after` (the text after each round),

@@ -44,10 +44,17 @@ def read_ratings(path: Path | None = None) -> concreteness.Ratings:
 
 
 def train_file(
-    out: Path, ratings: concreteness.Ratings, vectors: Path | None = None, profile: str = PROFILE,
-    changes: Mapping[str, Any] | None = None, splits: int = 0, *, force: bool = False,
-) -> pl.DataFrame:  # fmt: skip
+    out: Path,
+    ratings: concreteness.Ratings,
+    vectors: Path | None = None,
+    profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None,
+    splits: int = 0,
+    *,
+    force: bool = False,
+) -> pl.DataFrame:
     """Train a scorer into a folder, after measuring it on so many random splits of the list (Table 2).
+
     The vectors are a file in GloVe's format; by default the encoder computes them. Return the rows of
     `training.recam.abstractness.evaluate_splits`.
     """
@@ -58,10 +65,15 @@ def train_file(
 
 
 def train(
-    day: str, ratings: concreteness.Ratings | None = None, vectors: Path | None = None, run_id: str = "cli", *,
+    day: str,
+    ratings: concreteness.Ratings | None = None,
+    vectors: Path | None = None,
+    run_id: str = "cli",
+    *,
     promote: bool = False,
-) -> str:  # fmt: skip
+) -> str:
     """Train a scorer into the registry; return the model's id.
+
     One word in ten is held out. `evaluations` has its mean over ten random splits, and each split (`subset` split:1 …).
     """
     words = ratings or read_ratings()
@@ -78,6 +90,7 @@ def train(
 
 def make_held_out(words: pl.DataFrame, train_words: pl.DataFrame, vectors: Path | None) -> list[HeldOut]:
     """Hold out rated words, by correlation and squared error of which scorers are compared.
+
     The baselines are the mean of the other words' ratings, and a line through them by the length of a word.
     """
     if not words.height:
@@ -109,9 +122,13 @@ def make_held_out(words: pl.DataFrame, train_words: pl.DataFrame, vectors: Path 
 
 
 def _fit(
-    ratings: concreteness.Ratings, vectors: Path | None, profile: str, changes: Mapping[str, Any], splits: int,
+    ratings: concreteness.Ratings,
+    vectors: Path | None,
+    profile: str,
+    changes: Mapping[str, Any],
+    splits: int,
     train_ratings: concreteness.Ratings | None = None,
-) -> tuple[TrainedModel, pl.DataFrame]:  # fmt: skip
+) -> tuple[TrainedModel, pl.DataFrame]:
     """Fit a scorer, on a part of the ratings if that is given; return it with its results on each split of all."""
     from pipeline.training.recam import abstractness
 
@@ -129,10 +146,16 @@ def _fit(
         evaluations = pl.concat([mean, of_splits]).with_columns(metric=pl.lit("pearson"))
     config = {**model.config, "profile": profile, "no_vector": without_vector, "vectors": _hash_vectors(vectors)}
     trained = TrainedModel(
-        kind=KIND, tensors=model.tensors, config=config, evaluations=model_registry.complete_evaluations(evaluations),
-        texts=None, summary={"ratings": config["ratings"], "profile": profile}, data_hash=ratings.revision,
-        encoder="word vectors", encoder_revision=config["vectors"],
-    )  # fmt: skip
+        kind=KIND,
+        tensors=model.tensors,
+        config=config,
+        evaluations=model_registry.complete_evaluations(evaluations),
+        texts=None,
+        summary={"ratings": config["ratings"], "profile": profile},
+        data_hash=ratings.revision,
+        encoder="word vectors",
+        encoder_revision=config["vectors"],
+    )
     return trained, split_results
 
 
@@ -154,6 +177,7 @@ def score_words(
     ref: str | None, words: Sequence[str], vectors: Path | None = None, unknown: str = UNKNOWN[0]
 ) -> pl.DataFrame:
     """Score the concreteness of words, 0 highly abstract to 1 highly concrete.
+
     The scorer is one that `load_model` takes, or a file of ratings to use unchanged. Columns: word, concreteness,
     is_imperceptible (under the threshold of section 3.2), reason (why the scorer does not know the word: no_vector,
     not_rated or unknown_word; else null), signature. An encoder scores the pieces of an unknown word: `unknown` is
@@ -182,10 +206,12 @@ def score_words(
     elif unknown == "empty":
         rows = rows.with_columns(pl.when(pl.col("reason").is_null()).then("concreteness"))
     return rows.select(
-        "word", pl.col("concreteness").cast(pl.Float64).round(model_registry.DECIMALS),
-        (pl.col("concreteness") < concreteness.THRESHOLD).alias("is_imperceptible"), "reason",
+        "word",
+        pl.col("concreteness").cast(pl.Float64).round(model_registry.DECIMALS),
+        (pl.col("concreteness") < concreteness.THRESHOLD).alias("is_imperceptible"),
+        "reason",
         pl.lit(f"{KIND}|{origin}|undertone:{__version__}").alias("signature"),
-    )  # fmt: skip
+    )
 
 
 def score_by_model(model: Model, words: Sequence[str], vectors: Path | None = None) -> pl.DataFrame:
@@ -229,7 +255,11 @@ def _hash_vectors(path: Path | None) -> str | None:
 def summarize(splits: pl.DataFrame) -> pl.DataFrame:
     """Summarize splits in one row as in Table 2: mean and standard deviation of Pearson's r (errata E13)."""
     return splits.select(
-        splits=pl.len(), train=pl.col("train_count").first(), test=pl.col("test_count").first(),
-        pearson_train=pl.col("pearson_train").mean(), pearson=pl.col("pearson").mean(),
-        deviation=pl.col("pearson").std(), largest_p=pl.col("p_value").max(),
-    )  # fmt: skip
+        splits=pl.len(),
+        train=pl.col("train_count").first(),
+        test=pl.col("test_count").first(),
+        pearson_train=pl.col("pearson_train").mean(),
+        pearson=pl.col("pearson").mean(),
+        deviation=pl.col("pearson").std(),
+        largest_p=pl.col("p_value").max(),
+    )

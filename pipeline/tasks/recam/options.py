@@ -169,6 +169,7 @@ def publish_items(
     subtask: str, staged: Sequence[slices.Staged], day: str, choosing: Choosing, rules: Rules, run_id: str = "cli"
 ) -> int:
     """Replace the items of a subtask with those that get five options; return their count.
+
     An item that gets the same options again keeps the flags of its raters.
     """
     slices.parse_day(day)
@@ -207,17 +208,23 @@ def count_items() -> pl.DataFrame:
     """Count items, their articles and flags by subtask and split."""
     rows = warehouse.scan("cloze_items").group_by("subtask", "split")
     counts = rows.agg(
-        item_count=pl.len(), article_count=pl.struct("source", "thread_id").n_unique(),
-        unanswerable_count=pl.col("is_unanswerable").sum(), ambiguous_count=pl.col("is_ambiguous").sum(),
-    )  # fmt: skip
+        item_count=pl.len(),
+        article_count=pl.struct("source", "thread_id").n_unique(),
+        unanswerable_count=pl.col("is_unanswerable").sum(),
+        ambiguous_count=pl.col("is_ambiguous").sum(),
+    )
     order = pl.Enum(("train", "validation", "test"))
     return counts.collect().sort("subtask", pl.col("split").cast(order))
 
 
 def build(
-    day: str, subtasks: Sequence[str] = building.SUBTASKS, rules: Rules = RULES, choosing: Choosing = CHOOSING,
-    run_id: str = "cli", on_progress: OnProgress = lambda _: None,
-) -> pl.DataFrame:  # fmt: skip
+    day: str,
+    subtasks: Sequence[str] = building.SUBTASKS,
+    rules: Rules = RULES,
+    choosing: Choosing = CHOOSING,
+    run_id: str = "cli",
+    on_progress: OnProgress = lambda _: None,
+) -> pl.DataFrame:
     """Build the items of the tables in the steps of the DAG `recam`; return `count_items`."""
     rules = targets.parse_rules(targets.resolve_rules(day, rules._asdict(), None, run_id))
     staged = _run(targets.plan(), partial(targets.stage_targets, rules=rules), on_progress)
@@ -237,10 +244,16 @@ def _run(parts: Iterable[Any], work: Callable[[Any], Any], on_progress: OnProgre
 
 
 def build_file(
-    path: Path, out: Path, subtasks: Sequence[str], rules: Rules, choosing: Choosing,
-    on_progress: OnProgress = lambda _: None, splits: Path | None = None,
-) -> pl.DataFrame:  # fmt: skip
+    path: Path,
+    out: Path,
+    subtasks: Sequence[str],
+    rules: Rules,
+    choosing: Choosing,
+    on_progress: OnProgress = lambda _: None,
+    splits: Path | None = None,
+) -> pl.DataFrame:
     """Build items from a file of articles with summaries into a folder, completely or not at all.
+
     It holds `<subtask>_<split>.jsonl` in the official format, targets.parquet (every token of the summaries with its
     reason), dropped.csv and card.json. `splits` is XSum's official file, a JSON object of ids by split; articles that
     it lacks get a random split. Return subtask, split, item_count.

@@ -30,7 +30,8 @@ def write(day: str) -> str:
     intervals = ("accuracy", "low", "high")
     overall = evaluations.filter("is_all").select("trained_on", "tested_on", *intervals, "n", "profile")
     html = page.render(
-        day, items=warehouse.query("select subtask, split, count(*) as count from cloze_items group by subtask, split"),
+        day,
+        items=warehouse.query("select subtask, split, count(*) as count from cloze_items group by subtask, split"),
         dropped=warehouse.query(
             "select origin as subtask, reason, count(*) as count from dropped where step = ? group by origin, reason",
             [options.STEP],
@@ -38,18 +39,21 @@ def write(day: str) -> str:
         funnel=warehouse.query(
             "select subtask, reason, sum(row_count)::bigint as count from cloze_funnel group by subtask, reason"
         ),
-        retrieval=_read_retrieval(day), audit=pl.concat(audits), readers=overall.with_columns(reader="profile"),
+        retrieval=_read_retrieval(day),
+        audit=pl.concat(audits),
+        readers=overall.with_columns(reader="profile"),
         matrix=overall.drop("profile"),
         breakdown=evaluations.filter(~pl.col("is_all")).select("trained_on", "by", "group", "n", *intervals),
         quality=warehouse.query(_FLAGS),
         sample=pl.concat(samples).select("subtask", "question", "options", "label", "article"),
         signatures=[f"reader of {subtask}: {model_id}" for subtask, model_id in models],
-    )  # fmt: skip
+    )
     return pages.write_page(f"cloze-{day}.html", html)
 
 
 def read_evaluations(day: str) -> pl.DataFrame:
     """Read the accuracies of a day's readers, those promoted if there are any, a row for each set of items.
+
     Columns: model_id, subset, accuracy, low, high, trained_on, n, is_all (of all items of tested_on), tested_on, by,
     group, profile.
     """
@@ -66,11 +70,17 @@ def read_evaluations(day: str) -> pl.DataFrame:
     parts = pl.col("subset").str.splitn(":", 2).struct
     home = pl.col("kind").replace_strict(kinds, return_dtype=pl.String)
     evaluations = wide.select(
-        "model_id", "subset", *numbers, trained_on=home, n="pair_count",
+        "model_id",
+        "subset",
+        *numbers,
+        trained_on=home,
+        n="pair_count",
         is_all=pl.col("subset").is_in([readers.HOME, *building.SUBTASKS]),
-        tested_on=pl.when(subset=readers.HOME).then(home).otherwise("subset"), by=parts.field("field_0"),
-        group=parts.field("field_1"), profile=pl.col("config").str.json_path_match("$.profile"),
-    )  # fmt: skip
+        tested_on=pl.when(subset=readers.HOME).then(home).otherwise("subset"),
+        by=parts.field("field_0"),
+        group=parts.field("field_1"),
+        profile=pl.col("config").str.json_path_match("$.profile"),
+    )
     return evaluations.filter(pl.col("subset") != pl.col("trained_on"))
 
 

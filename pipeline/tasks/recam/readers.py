@@ -107,10 +107,15 @@ def look_up_glosses(words: Iterable[str]) -> dict[str, list[str]]:
 
 
 def fit(
-    items: pl.DataFrame, subtask: str | None = None, *, profile: str = "gated",
-    changes: Mapping[str, Any] | None = None, path: Path | None = None,
-) -> model_registry.TrainedModel:  # fmt: skip
+    items: pl.DataFrame,
+    subtask: str | None = None,
+    *,
+    profile: str = "gated",
+    changes: Mapping[str, Any] | None = None,
+    path: Path | None = None,
+) -> model_registry.TrainedModel:
     """Fit a reader, with the results of its epochs and those on the test part, where there is one.
+
     The path is that of a file of word vectors, for readers that use them; for the others the folder or name of an
     encoder. The subtask is that of items of the tables.
     """
@@ -133,13 +138,17 @@ def fit(
     test_items = items.filter(pl.col("split") == "test") if "split" in items.columns else items.clear()
     chance = 1 / len(items["options"][0])
     return model_registry.TrainedModel(
-        kind=get_kind(subtask) if subtask else config["kind"], tensors=model.tensors, config=config,
+        kind=get_kind(subtask) if subtask else config["kind"],
+        tensors=model.tensors,
+        config=config,
         texts=pl.concat([items["article"], items.select(summary.alias("article")).to_series()]),
         evaluations=model_registry.build_epoch_rows(model.history, {"value": ("accuracy", "validation")}, chance),
         evaluate=(lambda registered: measure(test_items, registered)) if test_items.height else None,
-        make_held_out=lambda: make_held_out(items), summary={"profile": profile, **asdict(recipe)},
-        encoder="word vectors", encoder_revision=source_name,
-    )  # fmt: skip
+        make_held_out=lambda: make_held_out(items),
+        summary={"profile": profile, **asdict(recipe)},
+        encoder="word vectors",
+        encoder_revision=source_name,
+    )
 
 
 def hash_items(items: pl.DataFrame) -> str:
@@ -207,6 +216,7 @@ def is_right(model: registry.Model, items: pl.DataFrame) -> npt.NDArray[np.bool_
 
 def measure(items: pl.DataFrame, model: registry.Model, subset: str = HOME) -> pl.DataFrame:
     """Measure accuracy with its interval over articles, by part of speech and by length of passage (REC-28, REC-30).
+
     The baseline is the best way to answer the same items without reading (REC-32). Items may have upos. Return rows of
     `evaluations` without their keys.
     """
@@ -231,6 +241,7 @@ def measure(items: pl.DataFrame, model: registry.Model, subset: str = HOME) -> p
 
 def rank_among_submissions(accuracy: float, tested_on: str, model_id: str = "") -> pl.DataFrame:
     """Rank a reader among the submissions of tables 6 or 7 (REC-29): rank, reader, accuracy, away.
+
     `away` is the accuracy of readers that were trained on the other subtask, as the tables may say of this one.
     """
     kinds: list[str] = []

@@ -28,9 +28,13 @@ def number_texts() -> pl.Expr:
 
 
 def plan_shards(
-    day: str, texts: pl.LazyFrame, key: Sequence[str], existing: pl.LazyFrame, rows_per_shard: int,
+    day: str,
+    texts: pl.LazyFrame,
+    key: Sequence[str],
+    existing: pl.LazyFrame,
+    rows_per_shard: int,
     largest_count: int | None = None,
-) -> list[Shard]:  # fmt: skip
+) -> list[Shard]:
     """Stage the distinct texts of a day without an existing row, in shards; none if all have one.
 
     `texts` have text_hash, text, lang and the columns of `key`. With a `largest_count` of shards, a power of two, each

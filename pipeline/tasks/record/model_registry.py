@@ -178,9 +178,13 @@ def locate_state(*facts: object) -> Path:
 
 
 def record_texts(
-    kind: str, model_id: str, texts: pl.Series, run_id: str = "cli", labelled: pl.Series | None = None,
+    kind: str,
+    model_id: str,
+    texts: pl.Series,
+    run_id: str = "cli",
+    labelled: pl.Series | None = None,
     base: str | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Write the hashes of the training texts of a model, and of its base, by which an erasure finds the model."""
     texts = texts.drop_nulls().rename("text")
     counts = texts.filter(texts != "").value_counts(name="row_count")

@@ -36,9 +36,15 @@ def replace_rows(
 
 
 def replace_day(
-    table: str, day: str, rows: pl.LazyFrame, makers: pl.DataFrame, list_items: Callable[[], pl.LazyFrame],
-    key: Sequence[str], maker_key: Sequence[str], run_id: str,
-) -> None:  # fmt: skip
+    table: str,
+    day: str,
+    rows: pl.LazyFrame,
+    makers: pl.DataFrame,
+    list_items: Callable[[], pl.LazyFrame],
+    key: Sequence[str],
+    maker_key: Sequence[str],
+    run_id: str,
+) -> None:
     """Replace the rows that some models or tokenizers made of a day; keep rows of other makers if their item exists.
 
     The day may have changed meanwhile: rows of items that are gone (not in `list_items()`) are dropped, and rows of a

@@ -19,9 +19,13 @@ ITEM = ["source", "day", "thread_id", "comment_id", "text_hash"]
 
 
 def add_scores(
-    rows: pl.DataFrame, metric: str, texts: pl.DataFrame, model: Model, score: Callable[[pl.DataFrame], Floats],
+    rows: pl.DataFrame,
+    metric: str,
+    texts: pl.DataFrame,
+    model: Model,
+    score: Callable[[pl.DataFrame], Floats],
     without_encoder: str,
-) -> pl.DataFrame:  # fmt: skip
+) -> pl.DataFrame:
     """Add a metric and its `signature`, null without a text; `without_encoder` names what such a model reads."""
     other_columns = signature.drop_earlier_scores(rows, metric, (metric, "signature"))
     texts = texts.with_columns(pl.col("text").fill_null("").str.strip_chars())

@@ -1,4 +1,5 @@
 """Study the ablation and the sensitivity grid (section 5.3), describe data sets by a model (7), and ask people (6.2).
+
 Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publish` replaces a study's rows of a day.
 """
 
@@ -90,6 +91,7 @@ def stage_data_set(
     source: str, day: str, model: str | None = None, on_progress: OnProgress = lambda _: None, seed: int = SEED
 ) -> Staged:
     """Stage the description of a data set's distinct sentences by a model; of the paper's six the problematic ones.
+
     The rows are of the studies `data_sets` (figure 6), of all sentences and the implicit ones, and `diversity`
     (IMP-41), of 2,000 random distinct pairs or all pairs if there are fewer.
     """

@@ -70,6 +70,7 @@ def load_vectors(
     rows: pl.DataFrame, path: Path | None = None, tokenizer: str = "jieba", extra_texts: Sequence[str] = ()
 ) -> WordVectors:
     """Load word vectors from a file in GloVe's format; else train them on the train split and on extra texts.
+
     Training uses no text of the other splits, and none that quotes one: the words around it may reveal its label.
     """
     from pipeline.training import word_vectors as fitting
@@ -87,9 +88,12 @@ def load_vectors(
 
 
 def fit(
-    rows: pl.DataFrame, profile: str = PROFILE, changes: Mapping[str, Any] | None = None, path: Path | None = None,
+    rows: pl.DataFrame,
+    profile: str = PROFILE,
+    changes: Mapping[str, Any] | None = None,
+    path: Path | None = None,
     extra_texts: Sequence[str] = (),
-) -> TrainedModel:  # fmt: skip
+) -> TrainedModel:
     """Fit a recogniser on labelled comments (text, context, label, split), with word vectors of `load_vectors`."""
     from pipeline.training.subtext import recogniser
 
@@ -115,10 +119,16 @@ def fit(
     if not encoder:  # word vectors read all, without labels
         texts.append(pl.Series("text", extra_texts, dtype=pl.String))
     return TrainedModel(
-        kind=KIND, tensors=result.tensors, config=config, evaluations=evaluations, texts=pl.concat(texts),
-        labelled=labelled, summary={"profile": profile, **asdict(recipe)}, encoder="word vectors",
+        kind=KIND,
+        tensors=result.tensors,
+        config=config,
+        evaluations=evaluations,
+        texts=pl.concat(texts),
+        labelled=labelled,
+        summary={"profile": profile, **asdict(recipe)},
+        encoder="word vectors",
         encoder_revision="of the model",
-    )  # fmt: skip
+    )
 
 
 def hash_rows(rows: pl.DataFrame) -> str:
@@ -134,6 +144,7 @@ def train_file(rows: pl.DataFrame, out: Path, *, force: bool = False, **options:
 
 def train(day: str, release: str | None = None, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
     """Train on published comments into the registry, with options of `fit`; return the model's id.
+
     A model of labels by simulated raters is promoted by request only.
     """
 

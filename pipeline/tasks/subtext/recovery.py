@@ -58,6 +58,7 @@ def train(
     rows: pl.DataFrame, out: Path, *, start: str | None = None, changes: dict[str, Any] | None = None
 ) -> pl.DataFrame:
     """Fit a sequence-to-sequence model on references (text, context, meaning, split) into a new folder.
+
     It starts from a model, a folder or a hub name with @revision; by default from a small one with random weights.
     Return its losses by epoch.
     """

@@ -1,4 +1,5 @@
 """Training of the generating commenters on pairs of an article and a comment (commenting, appendix C.1; AAC-21 to 23).
+
 Every pair is learnt from, but an article is kept once, and words are numbers of four bytes end to end.
 """
 
@@ -59,6 +60,7 @@ def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *, device: str = "cpu"
 ) -> TrainingResult:
     """Train a commenter and keep the epoch with the least loss on the split `validation`.
+
     Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits.
     Arguments and errors are as of `relevance.fit`.
     """
@@ -170,6 +172,7 @@ def _predict_words(model: Commenter, pairs: Pairs, rows: IndexArray, precision: 
 @torch.inference_mode()
 def sum_log_probabilities(model: Commenter, articles: pl.DataFrame, comments: pl.DataFrame, batch: int = 64) -> Floats:
     """Sum the log probabilities of the words of each comment, and count the words: [n, 2].
+
     An unknown word is one of all distinct unknown words of the comments, equally likely, so that commenters with
     different vocabularies can be compared.
     """

@@ -68,6 +68,7 @@ def fit(
     rows: pl.DataFrame, recipe: Recipe, encoder: Encoder | None = None, state: Path | None = None
 ) -> TrainingResult:
     """Train on the split `train`; the split `validation`, if there is one, chooses how much is learnt.
+
     Rows have text, article_id (null: of no article that others are of), target (grades or likes; null in other parts),
     split; title and content where the article is known. Without an encoder there are no embeddings; `state` is a folder
     that stores them for another training. The same rows, recipe and encoder give the same scorer on one machine.

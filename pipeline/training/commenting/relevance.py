@@ -68,6 +68,7 @@ def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *, device: str = "cpu"
 ) -> TrainingResult:
     """Train the relevance model and keep the epoch of the highest mean reciprocal rank on the split `validation`.
+
     Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits. Articles
     have article_id, each once; title and content, lists of words; and split (others than train and validation are
     ignored). Comments have the article_id of an article, and words, a list. For `state` see `loop.run`; a training that

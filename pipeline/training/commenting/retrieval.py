@@ -47,6 +47,7 @@ def fit(
     articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, state: Path | None = None, *, device: str = "cpu"
 ) -> TrainingResult:
     """Fit a commenter: index the training articles, train the relevance model, store the training comments.
+
     Comments have also comment_id and text (as it was written). Other arguments and errors are as of `relevance.fit`;
     the profile ir_t reads titles, ir_tc titles and contents, in both stages.
     """
@@ -100,9 +101,14 @@ def _read_strings(bank: dict[str, Tensor], name: str, places: Iterable[int]) -> 
 
 
 def comment(
-    commenter: Commenter, titles: Sequence[Sequence[str]], contents: Sequence[Sequence[str]], k: int = 10,
-    best: int = 1, *, batch: int = 64,
-) -> pl.DataFrame:  # fmt: skip
+    commenter: Commenter,
+    titles: Sequence[Sequence[str]],
+    contents: Sequence[Sequence[str]],
+    k: int = 10,
+    best: int = 1,
+    *,
+    batch: int = 64,
+) -> pl.DataFrame:
     """Find the comments of similar articles that are most relevant to each article, `best` at most, no text twice.
 
     Titles and contents are words, tokenized as in the training; only IR-TC reads contents. The candidates are the

@@ -1,4 +1,5 @@
 """Fitting ImpScore (section 5.1), on cached embeddings or through the encoder.
+
 The released code encodes every sentence at every step; as its encoder is frozen, once gives the same. Equation 9 lists
 the encoder's weights among the trained ones (errata E1): then all are (`full`), or low-rank changes of its matrices
 (`adapter`: W + B A, rank 8), which are small enough to ship.
@@ -176,6 +177,7 @@ class TrainingResult:
 
 def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None = None) -> TrainingResult:
     """Train on the `train` split and keep the epoch with the best accuracy on `validation`.
+
     That accuracy is the paper's implicitness accuracy; in a training on graded groups, the pairs of their sentences
     count as well. Without a validation part, the training part decides. For `state` see `loop.run`.
     """

@@ -35,10 +35,16 @@ class Head(NamedTuple):
 
 
 def fit(
-    pairs: pl.DataFrame, groups: pl.DataFrame | None, recipe: Recipe, encoder: Encoder, embeddings: Path,
-    state: Path | None = None, on_progress: Callable[[int], None] = lambda _: None,
-) -> Head:  # fmt: skip
+    pairs: pl.DataFrame,
+    groups: pl.DataFrame | None,
+    recipe: Recipe,
+    encoder: Encoder,
+    embeddings: Path,
+    state: Path | None = None,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> Head:
     """Fit one head on rows of `pairs` and, if there is a training on groups, on groups: group, level, text, split.
+
     The encoder has the recipe's pooling; `embeddings` is the folder of embedding files. An interrupted training resumes
     from the file `state`. `on_progress` gets the number of sentences of each encoded batch.
     """
@@ -84,6 +90,7 @@ COLUMNS = {
 
 def evaluate(pairs: pl.DataFrame, triples: pl.DataFrame, seed: int) -> pl.DataFrame:
     """Return every number of figure 3 by split and source: rows of `evaluate_heads` without their keys.
+
     The implicitness accuracy of the test part has the best surface baseline (`metrics.impscore.artefacts`) beside it,
     with its name; each baseline has rows of its own as well (`words_baseline`, …). `matched` subsets contain pairs
     among which length tells nothing, with baselines fitted on such pairs; `seed` draws them.
@@ -126,6 +133,7 @@ def list_epochs(history: pl.DataFrame, subset: str) -> pl.DataFrame:
 
 def evaluate_groups(graded: pl.DataFrame, subset: str, seed: int, metric: Metric = "euclidean") -> pl.DataFrame:
     """Measure rank correlations and choice accuracy on graded groups (`Head.graded`) by split.
+
     The baseline of Kendall's tau is a bag of words, fitted on the groups of the other splits. The seed draws the
     options of the choice questions, which the metric of the pragmatic distance answers.
     """

@@ -101,6 +101,7 @@ def _train(vectors: Vectors, truth: Floats, recipe: Recipe) -> Abstractness:
 
 def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> Callable[[Sequence[str]], Floats]:
     """Load a scorer of `fit`, a function of words (`predict`).
+
     The source is the encoder it was trained with, or the same word vectors: of these only the width can be checked.
     BadInput if it is no scorer of abstractness, or the encoder or the vectors' width is another one.
     """
@@ -141,6 +142,7 @@ def pearson(gold: Floats, predicted: Floats) -> tuple[float, float]:
 
 def evaluate_splits(ratings: Ratings, source: Source, recipe: Recipe, split_count: int = 10) -> pl.DataFrame:
     """Measure table 2 over n random splits, drawn by the recipe's seed, of the paper's sizes (REC-06, errata E13).
+
     A list with fewer words than the paper's 4,025 is split in the same proportion; fewer than four words with a vector
     are BadInput. Columns: split, train_count, test_count, pearson_train, pearson (of the test part) and its p_value.
     """

@@ -1,4 +1,5 @@
 """Adapting a transformer to guess masked words of the texts of a task (task-adaptive pre-training; ReCAM 4.1, REC-31).
+
 A new head is tied to the word embeddings, and its bias begins at how frequent pieces are. Of the pieces 15 % are to be
 guessed: of those 80 % are masked, 10 % are another piece, 10 % as they were (Devlin et al., 2019).
 """
@@ -59,15 +60,19 @@ PROFILES = {  # for the embedded encoder on a CPU; for a pretrained model of mas
 
 
 make_recipe = partial(
-    loop.replace_numbers, PROFILES, from_zero={"tuned_layers"},
-    above_zero={"masked", "held", "learning_rate", "clip"}, below_one={"masked", "held", "warmup"},
-)  # fmt: skip
+    loop.replace_numbers,
+    PROFILES,
+    from_zero={"tuned_layers"},
+    above_zero={"masked", "held", "learning_rate", "clip"},
+    below_one={"masked", "held", "warmup"},
+)
 
 
 def fit(
     texts: Sequence[str], recipe: Recipe, source: str | Path = EMBEDDED, state: Path | None = None, device: str = "cpu"
 ) -> TrainingResult:
     """Train on texts and keep the epoch with the least cross entropy on those held out.
+
     Each text counts once, and one without any piece not at all. The source is the encoder as
     `models.recam.pretrained_reader.load_transformer` names it; for `state` see `loop.run`. On a CPU the same texts,
     recipe and encoder give the same bits. BadInput for fewer than two texts, sequences longer than the encoder reads, a

@@ -64,9 +64,13 @@ So small an encoder answers by what fits into the question; it hardly reads the 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Change some numbers of a profile, see `recipes.replace_numbers`; BadInput for those that do not fit together."""
     recipe = loop.replace_numbers(
-        PROFILES, profile, from_zero={"averaged", "tuned_layers", "epochs"},
-        above_zero={"learning_rate", "faster", "clip"}, below_one={"smoothing", "hypernyms", "warmup"}, **changes,
-    )  # fmt: skip
+        PROFILES,
+        profile,
+        from_zero={"averaged", "tuned_layers", "epochs"},
+        above_zero={"learning_rate", "faster", "clip"},
+        below_one={"smoothing", "hypernyms", "warmup"},
+        **changes,
+    )
     limits = {"stride": ("window", ", so that no piece is skipped"), "averaged": ("epochs", ""), "parts": ("batch", "")}
     for name, (limit, reason) in limits.items():
         number, most = getattr(recipe, name), getattr(recipe, limit)
@@ -76,10 +80,16 @@ def make_recipe(profile: str, **changes: Any) -> Recipe:
 
 
 def fit(
-    items: pl.DataFrame, recipe: Recipe, encoder: str | Path = EMBEDDED, state: Path | None = None, *,
-    glosses: Mapping[str, Sequence[str]] | None = None, device: str = "cpu",
-) -> TrainingResult:  # fmt: skip
+    items: pl.DataFrame,
+    recipe: Recipe,
+    encoder: str | Path = EMBEDDED,
+    state: Path | None = None,
+    *,
+    glosses: Mapping[str, Sequence[str]] | None = None,
+    device: str = "cpu",
+) -> TrainingResult:
     """Train a reader and keep the epoch with the best accuracy on the validation part, or the mean of the last ones.
+
     On a CPU the same items, recipe and encoder give the same bits. Without epochs the encoder stays as it is. It is
     named as for `models.recam.pretrained_reader.load_transformer`. The other arguments and errors are those of
     `readers.fit`; items have options and label. Sequences longer than the encoder reads are BadInput; hypernyms need
@@ -203,6 +213,7 @@ class _Training:
 
 def compute_loss(right: Tensor, wrong: Tensor | None, truth: Tensor, recipe: Recipe) -> Tensor:
     """Compute the cross entropy of the right option at `truth` [n], and by a second head of each option's being wrong.
+
     With smoothing ε the truth is 1 − ε + ε/5 for the right option and ε/5 for the others. Scores are [n, 5].
     """
     loss = cross_entropy(right, truth, label_smoothing=recipe.smoothing)

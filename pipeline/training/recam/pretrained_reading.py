@@ -1,4 +1,5 @@
 """What the pretrained reader reads: cloze items as sequences of pieces, cut at the placeholder (ReCAM 4; REC-31).
+
 And more items to learn from: nouns of passage and options, right and wrong alike, become a hypernym by chance (section
 4.2; the paper does not say how).
 """
@@ -135,6 +136,7 @@ def _tokenize_texts(texts: set[str], pieces: Pieces, longest: int) -> dict[str, 
 
 def select_sentences(sentences: Sequence[Sequence[int]], question: Sequence[int], room: int) -> list[int]:
     """Select the sentences of a passage that share most with a question, in their order, as many as there is room for.
+
     A sentence counts Σ log(1 + n / df) over the distinct pieces it shares with the question, divided by the square root
     of its length; n sentences, of which df hold the piece. Of equals the first one counts. The last one chosen is cut.
     """
@@ -229,6 +231,7 @@ def _count(lemma: str, pos: str) -> int:
 
 def augment(items: pl.DataFrame, share: float, seed: int) -> pl.DataFrame:
     """Return a marked copy of each item in which words were replaced by their hypernyms, each with probability `share`.
+
     Capitalised words, most of them names, stay, and so does an option that would come to equal another.
     """
     rng = np.random.default_rng(seed)

@@ -1,4 +1,5 @@
 """Training of the recurrent readers on cloze items (ReCAM, section 3.5, appendix D; REC-16, REC-20, REC-21).
+
 A reader learns to choose among an item's five options, or among all candidates, which is how distractors are made: then
 an item needs only its answer. Word vectors of passage and summary stay; those of glosses and candidates begin as these
 and are trained (appendix D). A reader scores any word that has a vector, whatever its training was over.
@@ -114,9 +115,15 @@ def score_items(
 
 
 def fit(
-    items: pl.DataFrame, recipe: Recipe, vectors: WordVectors, state: Path | None = None, *,
-    glosses: Mapping[str, Sequence[str]] | None = None, candidates: Collection[str] = (), device: str = "cpu",
-) -> TrainingResult:  # fmt: skip
+    items: pl.DataFrame,
+    recipe: Recipe,
+    vectors: WordVectors,
+    state: Path | None = None,
+    *,
+    glosses: Mapping[str, Sequence[str]] | None = None,
+    candidates: Collection[str] = (),
+    device: str = "cpu",
+) -> TrainingResult:
     """Train a reader and keep the epoch with the best accuracy on the validation part.
 
     Over a vocabulary that is recall at 1. On a CPU the same items, recipe and vectors give the same bits.
@@ -293,6 +300,7 @@ def _collect_candidates(
 
 def rank_candidates(reader: TrainedReader, items: pl.DataFrame, top: int = 10) -> pl.DataFrame:
     """Rank the words that a reader would put in the place of each placeholder, of all it was trained with (REC-16).
+
     Columns: item_id, candidates (the `top` best, ties by alphabet), probabilities among all words.
     """
     words, candidates = _collect_candidates(reader, set(), {})

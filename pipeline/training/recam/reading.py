@@ -84,6 +84,7 @@ def make_table(
     words: Collection[str], vectors: WordVectors, dim: int, first: int, generator: torch.Generator, commonest: int = 0
 ) -> tuple[Lexicon, Tensor]:
     """Make a table of words and their vectors, sized so that numbers are about 1.
+
     Before them stand `first` rows, 3 where a placeholder may stand, else 2: zeros for padding, and drawn ones for what
     has no vector. Words are kept where they have a vector, as they are or in small letters; so are the `commonest`
     first vectors. Vectors longer than `dim` are reduced to so many principal components.

@@ -1,4 +1,5 @@
 """Training of the subtext recogniser on comments in context (CSD, appendix A.2; CSD-02, CSD-28 to CSD-30).
+
 Comments and contexts are rows of vectors. The profile `undertone` adds the LSTMs' logits to those of a linear
 classifier of n-grams (`models.subtext.recogniser`).
 """
@@ -192,6 +193,7 @@ def fit(
     rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors | Encoder, state: Path | None = None
 ) -> TrainingResult:
     """Train on the `train` split, on a CPU, and keep the epoch with the best macro F1 on `validation` (errata E9).
+
     The validation part calibrates the probabilities by a temperature (Guo et al., 2017). Without one, the training
     part chooses the epoch and nothing is calibrated. The same rows, recipe and vectors give the same bits on a CPU.
     Rows have text, context, label, split, as of `examples.subtext.contexts`; vectors are of words and characters, or an

@@ -32,6 +32,7 @@ class Recipe:
 
 def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe) -> TrainingResult:
     """Train on the split `train` and keep the epoch with the least loss on `validation`; the model is changed in place.
+
     Without a validation part, the training part chooses the epoch. The same rows, model and recipe give the same
     weights. Rows are text, context (null if absent), meaning, split; other splits are ignored. BadInput if there are no
     training rows, a text or meaning is null, or the loss is not finite.

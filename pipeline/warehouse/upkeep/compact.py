@@ -135,10 +135,14 @@ def _join_files(handle: Table, files: Sequence[DataFile]) -> DataFile:
     if statistics.record_count != sum(file.record_count for file in files):
         raise Retry(f"{statistics.record_count} rows were read of files that hold another number; nothing was changed")
     return DataFile.from_args(
-        content=DataFileContent.DATA, file_path=output.location, file_format=FileFormat.PARQUET,
-        partition=files[0].partition, file_size_in_bytes=len(output), spec_id=files[0].spec_id,
+        content=DataFileContent.DATA,
+        file_path=output.location,
+        file_format=FileFormat.PARQUET,
+        partition=files[0].partition,
+        file_size_in_bytes=len(output),
+        spec_id=files[0].spec_id,
         **statistics.to_serialized_dict(),
-    )  # fmt: skip
+    )
 
 
 def _join_batches(batches: Iterable[pa.RecordBatch], row_group: int) -> Iterator[pa.Table]:

@@ -116,13 +116,17 @@ def test_a_column_of_surrogates() -> None:
 NEIGHBOUR = st.text(st.sampled_from("一二三好的吧打加电话邮箱，。！？：；（）、《》“” \u3000\n"), max_size=12)
 PHONE = st.builds(
     lambda prefix, second, rest, gap: f"{prefix}1{second}{rest[0]}{gap}{rest[1:5]}{gap}{rest[5:]}",
-    st.sampled_from(["", "+86", "+86 ", "0086"]), st.sampled_from("3456789"),
-    st.text(st.sampled_from("0123456789"), min_size=9, max_size=9), st.sampled_from(["", "-", " "]),
-)  # fmt: skip
+    st.sampled_from(["", "+86", "+86 ", "0086"]),
+    st.sampled_from("3456789"),
+    st.text(st.sampled_from("0123456789"), min_size=9, max_size=9),
+    st.sampled_from(["", "-", " "]),
+)
 MAIL = st.builds(
-    lambda name, host, end: f"{name}@{host}.{end}", st.from_regex(r"[a-z0-9][a-z0-9._-]{0,10}[a-z0-9]", fullmatch=True),
-    st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True), st.sampled_from(["com", "cn", "com.cn", "edu.cn", "org"]),
-)  # fmt: skip
+    lambda name, host, end: f"{name}@{host}.{end}",
+    st.from_regex(r"[a-z0-9][a-z0-9._-]{0,10}[a-z0-9]", fullmatch=True),
+    st.from_regex(r"[a-z0-9]{1,8}", fullmatch=True),
+    st.sampled_from(["com", "cn", "com.cn", "edu.cn", "org"]),
+)
 
 
 @settings(deadline=None)

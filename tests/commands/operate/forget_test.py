@@ -80,9 +80,11 @@ def test_models_that_held_the_words_go_and_come_back_without(run: Run, comments:
     (settings.scratch("tokens") / "part.parquet").touch()
     result = run("forget", "--user-id", USER, "--yes").check()
     messages = (
-        "scratch: files that steps leave", f"removed masked_lm_en {model_id[:20]}",
-        "in force now: counts of the shipped sample", command,
-    )  # fmt: skip
+        "scratch: files that steps leave",
+        f"removed masked_lm_en {model_id[:20]}",
+        "in force now: counts of the shipped sample",
+        command,
+    )
     assert all(message in " ".join(result.err.split()) for message in messages)
     assert not folder.exists()
     model_id = run(*words).json["model_id"]

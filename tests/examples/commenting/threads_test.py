@@ -118,6 +118,7 @@ MANY = make_frames(*[(50, [(9, n % 5) for n in range(8)]) for _ in range(400)])
 
 def test_draws_are_at_random() -> None:
     """Another seed draws others; parts have their sizes, in any half of the ids; places fall on all comments.
+
     Articles fit for the test are in validation as often as in train: what the test left over does not come last.
     """
     articles: list[Thread] = [(50, [(9, 9)] * 3 if n % 2 else [(9, 0)] * 3) for n in range(400)]

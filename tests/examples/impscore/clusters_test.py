@@ -49,6 +49,7 @@ def test_two_templates_are_two_groups() -> None:
 
 def test_what_is_a_near_duplicate() -> None:
     """A word exchanged in twenty Chinese characters, case or blanks; below eight characters texts must be equal.
+
     Nothing, one text and texts without likeness are clusters of their own, as int64.
     """
     assert cluster_near_duplicates(ZH).tolist() == [0, 0, 0, 3] == by_hand(ZH)

@@ -95,6 +95,7 @@ def test_answers_to_the_wording_in_force_come_first() -> None:
 
 def test_answers_that_were_cut_off_are_dropped() -> None:
     """An answer that a limit of tokens ended half-way is no explicit sentence; the next attempt counts.
+
     What another model or prompt answers is a question of its own.
     """
     items = [("Nice hat.", answer, "explicit_en") for answer in ("I dislike", "I dislike the hat.")]
@@ -128,6 +129,7 @@ def test_positives_of_labels() -> None:
 @given(drawn_rows, seeds)
 def test_negatives_are_foreign_and_of_the_same_source(rows: list[tuple[str, str, str]], seed: int) -> None:
     """A negative is another pair's explicit text of the source, and no meaning of the sentence where there are others.
+
     Never the pair's own text even under another id; as many as positives (IMP-19), which they leave as they are.
     """
     pairs = triples(rows)
@@ -190,6 +192,7 @@ def point(*degrees: float) -> np.ndarray:
 
 def test_hard_negatives_are_near_but_not_the_same() -> None:
     """The nearest of those drawn is taken, unless its cosine reaches 0.95, and no meaning of the same sentence.
+
     Where all are as near as that the farthest is taken; vectors must be as many as pairs.
     """
     degrees = (0, 10, 30, 60, 100)  # 18.2 degrees are a cosine of 0.95

@@ -39,6 +39,7 @@ def test_a_compression_as_text_is_aligned_from_left_to_right(tmp_path: Path) -> 
 
 def test_words_that_the_annotator_cut_otherwise(tmp_path: Path) -> None:
     """Words in part count where nothing else does, then marks that the sentence has not are passed over.
+
     Chinese characters are words; longer ones have to be given.
     """
     path = jsonl(

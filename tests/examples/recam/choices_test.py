@@ -43,6 +43,7 @@ def name_words(*readers: str, item: str = "i0") -> pl.DataFrame:
 
 def test_the_four_most_frequent() -> None:
     """Words that more readers name go first, then those ranked better, then the alphabet (REC-16).
+
     An item with fewer than four words left, or none at all, is dropped and counted.
     """
     words = name_words("time rain fear", "rain time dust", "rain idea area")

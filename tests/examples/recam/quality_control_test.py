@@ -36,9 +36,11 @@ def frame(*rows: dict[str, Any]) -> pl.DataFrame:
 def test_truth_table_of_appendix_e(is_wise: bool, has_1: bool, has_2: bool, is_easy: bool, is_right: bool) -> None:
     """An answer counts just if its rater is above 40 %, both spans are there, and easy implies right (REC-25)."""
     first = answer(
-        after=0 if is_right else 2, span_1="the ferry" if has_1 else None, span_2="stayed in" if has_2 else " \n",
+        after=0 if is_right else 2,
+        span_1="the ferry" if has_1 else None,
+        span_2="stayed in" if has_2 else " \n",
         difficulty="easy" if is_easy else "difficult",
-    )  # fmt: skip
+    )
     rest = [answer(n, after=0 if is_wise else 2) for n in range(1, 9)]  # 8 or 9 of 9 right, or 0 or 1
     selection = select(frame(first, *rest), make_items(*[0] * 9))
     counts = is_wise and has_1 and has_2 and (not is_easy or is_right)
@@ -70,6 +72,7 @@ def test_accuracy_is_of_a_rater_over_all_items() -> None:
 
 def test_answers_that_cannot_be_judged() -> None:
     """An answer to no item, without an option after reading or without a difficulty counts neither way.
+
     No answers are no error: all items are there; an answer without a first choice counts (appendix E).
     """
     selection = select(frame(answer(before=None, relation=None)), make_items(0))

@@ -49,6 +49,7 @@ ABSTRACT = work.build_imperceptibility_rule(dict.fromkeys(TAGS, 0.1))
 
 def test_imperceptible_words() -> None:
     """Content words strictly under the threshold are targets (REC-07); names, unscored and concrete words are not.
+
     Of a list of ratings the lemma's score counts, and the form's where the list lacks the lemma.
     """
     scores = {"hope": 0.2, "grew": 0.35, "slowly": 0.3499, "bridge": 0.9, "anna": 0.1}
@@ -82,6 +83,7 @@ def test_nonspecific_words() -> None:
 
 def test_words_of_the_passage_and_of_the_question() -> None:
     """A word goes if any form of its lemma is in the passage (REC-11), or once more in the summary.
+
     A filter gets only the words that those before it left.
     """
     calls: list[list[str]] = []

@@ -24,6 +24,7 @@ LABELS = ("implicit", "explicit", "neither")
 
 def test_the_thirteen_of_table_6() -> None:
     """Their pairs add up to the paper's total, and models wrote 33,862 and 1,496 of them (IMP-12, IMP-15).
+
     A name that is not among them is refused with those that are.
     """
     with pytest.raises(BadInput, match=r"no source 'reddit'; expected one of toxigen, .*, pdtb, davidson$"):

@@ -24,6 +24,7 @@ from tests.examples.sources import writing
 
 def test_own_rows_as_csv(tmp_path: Path) -> None:
     """Text, context and label; topic and split where given; else the context is the topic (CSD-02).
+
     In JSON labels may be numbers, whole or as spreadsheets make them, or true and false; without split there is none.
     """
     path = writing.text(

@@ -26,6 +26,7 @@ def bench(folder: Path, *entries: object) -> Path:
 
 def test_references_of_a_comment_stay_together(tmp_path: Path) -> None:
     """Rows of one text and context are one item with distinct references; another context makes another item.
+
     Csv is read the same, with or without the columns that may be absent.
     """
     path = jsonl(

@@ -22,6 +22,7 @@ scores_of_five = st.lists(st.floats(-9, 9).map(lambda x: round(x, 3)), min_size=
 
 def test_mean_scores_rise_with_the_level() -> None:
     """Over the ten topics of table 10 the mean score rises from level to level (IMP-36, errata E5).
+
     In every topic the most explicit scores below the most implicit; they are not always lowest and highest (E6).
     """
     assert np.mean(TABLE_10, axis=0) == pytest.approx([0.693, 0.844, 1.062, 1.368], abs=5e-4)

@@ -46,6 +46,7 @@ def test_an_item_that_always_wins_stays_finite() -> None:
 
 def test_intervals_cover_the_truth() -> None:
     """Over 10 judges of 40 texts at 10 comparisons each, intervals of 95 % cover 89 to 98 % of the true values.
+
     The order of texts whose intervals do not overlap is right, and the bias is within 3 of its errors.
     """
     covered, taus, wrong, apart = [], [], 0, 0

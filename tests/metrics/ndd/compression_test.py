@@ -181,6 +181,7 @@ def test_what_cannot_be_measured() -> None:
 
 def test_google_as_published(data: Path) -> None:
     """Unedited and the baselines within 1.2 points of F1 and of ROUGE F of table 3 (NDD-24).
+
     Our words are not the paper's, and three of its sentences are not here.
     """
     items = read_google(data / "sentence_compression_en").rows
@@ -197,6 +198,7 @@ def test_google_as_published(data: Path) -> None:
 
 def test_colloquial_as_published(data: Path) -> None:
     """Unedited: F1 81.7 macro, ROUGE-2 F 55.3 and ROUGE-1 near 70.4 truncated (E18, NDD-25).
+
     BLEU-1 of words is 68.2 (NDD-27); the paper's 74.4 is not to be had.
     """
     items = read_colloquial(data / "sentence_compression_zh").rows.filter(split="test")

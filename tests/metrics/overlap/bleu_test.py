@@ -39,6 +39,7 @@ def test_with_weights_of_one_it_is_sacrebleu(seed: int, smoothing: str, is_effec
 
 def test_fractional_weights_by_hand() -> None:
     """PRC_1 and PRC_2 of (B.2), each word as much as its best weighted reference has it.
+
     c = a a b c, r1 = a a b (0.5), r2 = a b b d (0.8). Unigrams: a min(2, max(0.5 · 2, 0.8 · 1)) = 1,
     b min(1, max(0.5, 0.8 · 2)) = 1, c 0: 2 / 4. Bigrams: aa 0.5, ab max(0.5, 0.8), bc 0: 1.3 / 3. The closest length is
     4, no penalty.

@@ -25,6 +25,7 @@ def test_it_is_the_plain_one(seed: int, is_d: bool, order: int, has_weights: boo
 
 def test_cosines_by_hand() -> None:
     """Words of one document of two weigh log 2, those of both nothing: a b and a c have no word that counts.
+
     x y meets x y at cosine 1 in words, and x z at 1 / 2; bigrams are 1 and 0. With weights 0.5 and 1 of K = 2:
     (0.5 · 1 + 1 · 0.5) / 2 in words, 0.5 / 2 in bigrams, and their mean.
     """

@@ -65,6 +65,7 @@ def test_the_paper_s_metric_on_a_known_example() -> None:
 
 def test_weights_by_hand() -> None:
     """A good reference that matches less beats a bad one that matches all; `argmax` takes its penalty.
+
     c = a b c d. r_1 = a b, s .8: P 1/2, R 1, F 10/11, one chunk of two matches, penalty 1/16. r_2 = a b c d, s .4: F 1,
     penalty 1/128. r_3 = c b a x y, s .9: P 3/4, R 3/5, F 4.5/7.35, three chunks of three matches, penalty 1/2.
     """

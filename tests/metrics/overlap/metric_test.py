@@ -28,6 +28,7 @@ METRICS = [
 @given(seed=seeds)
 def test_properties(metric: Metric, seed: int) -> None:
     """Scores are within the scale, 0 for weights of 0, and no less with more weight.
+
     Neither the order of references nor the size of batches matters. Only with `penalty="argmax"` can weight cost.
     """
     case, highest = draw_case(seed, kinds=7), 10 if metric.name == "CIDEr-D" else 1

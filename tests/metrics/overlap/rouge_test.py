@@ -62,6 +62,7 @@ def test_best_is_rouge_score_s_with_all_weights_one(seed: int) -> None:
 
 def test_weights_by_hand() -> None:
     """The candidate is a b c d; r_1 = a b, s 1/2, LCS a b; r_2 = d b c x y, s 1/4, LCS b c.
+
     coco: P = 1/4, R = 1/2. best: F_1 of 1/2 and 1, F_2 of 1/2 and 2/5. union: a and b count 1/2, c 1/4, so P = 1.25 / 4
     and R = 1.25 / 3.5.
     """

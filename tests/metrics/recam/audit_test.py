@@ -29,6 +29,7 @@ def measure_accuracies(rows: list[tuple[str, str, list[str], int]]) -> dict[str,
 
 def test_by_hand() -> None:
     """Three items, worked by hand.
+
     Peace is right in items 1 and 2: told from the others it is right once for either of them, twice for item 3. Absent
     from the passage are four options each of items 1 and 2, and all five of item 3 (rained is not rain).
     """

@@ -57,6 +57,7 @@ def test_surface_by_hand() -> None:
 
 def test_relation_by_hand(tiny: Encoder) -> None:
     """票价 of 票价, 太高, 了 … stands in title and content; where there is no article there is no number.
+
     A comment that is its title has cosine 1 with it; the names say which column that is.
     """
     design = DESIGN._replace(characters=0, words=0, has_surface=False)

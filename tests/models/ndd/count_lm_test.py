@@ -139,6 +139,7 @@ def test_the_cache_lets_far_words_count() -> None:
 
 def test_words_not_known_are_one() -> None:
     """Beyond the vocabulary and outside the corpus words share the last entry; ties go by code point.
+
     Case is kept unless it is folded, then in what is asked as well.
     """
     assert fit([["Soup", "soup"]]).words == ["Soup", "soup"]

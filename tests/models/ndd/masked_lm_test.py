@@ -105,6 +105,7 @@ def words() -> st.SearchStrategy[list[str]]:
 @example(["'s", "'s", "天", "气", "\u0301"])
 def test_pieces_are_those_of_the_joined_words(loaded: Loaded, sentence: list[str]) -> None:
     """Words that are cut one by one are the words joined with blanks and cut, and none is a mask (NDD-08).
+
     Where blanks change pieces, none stands next to Chinese words (`any_masked_lm_test`).
     """
     if not loaded.model.word_pieces.ignores_blanks:
@@ -125,6 +126,7 @@ def test_a_word_without_pieces_is_an_unknown_one(loaded: Loaded, model: MaskedLM
 
 def test_a_word_is_masked_as_in_the_joined_text(loaded: Loaded) -> None:
     """Each place of each sentence, by the whole model on the text joined with the mask in the word's place.
+
     Before and behind a sentence nothing is masked (NDD-09).
     """
     places = list_places(SENTENCES)
@@ -142,6 +144,7 @@ def test_a_word_is_masked_as_in_the_joined_text(loaded: Loaded) -> None:
 
 def test_neither_batch_nor_order_changes_what_is_said(bert: Path, model: MaskedLM) -> None:
     """Batches of 7, of 1 and of all, and the asks in another order, with some twice.
+
     With bfloat16 probabilities are rough, but float32, and sum to one. The signature names the folder and the options.
     """
     places = list_places(SENTENCES)

@@ -62,6 +62,7 @@ def test_padding_does_not_count(batch: Batch, pooling: str, is_bidirectional: bo
 @pytest.mark.parametrize(("comparison", "is_additive"), [("linear", True), ("product", False)])
 def test_context_and_sentence_add_up_in_algorithm_1(batch: Batch, comparison: str, is_additive: bool) -> None:
     """With linear Mean and cls, f(s, c) - f(s', c) is the same for every c: contexts cannot turn two sentences round.
+
     The product of m_s and m_cs can (errata E22).
     """
     recogniser = model(comparison=comparison)

@@ -79,6 +79,7 @@ def test_scatter_is_bounded() -> None:
 
 def test_systems_are_ranked_and_held_against_people() -> None:
     """Places are of the highest first, ties alike; τ of METEOR with people is 0.8.
+
     One pair of ten, Att and Att-TC, turns: (9 - 1) / 10. Of BLEU-1 four systems are ranked, of which IR-T and Att
     tie: (3 - 2) / 6. Of a single system there is no τ.
     """

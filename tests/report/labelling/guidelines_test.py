@@ -100,6 +100,7 @@ def test_every_value_has_a_name(lang: str, page: Guidelines) -> None:
 
 def test_every_field_has_examples(page: Guidelines) -> None:
     """Each field has a section of its own with two or three examples, labelled with different values of the field.
+
     One sentence stands there in two contexts with two labels of subtext (CSD-01).
     """
     assert {field for field, _ in page.tables if field} == {*schema.FIELDS}
@@ -116,6 +117,7 @@ def test_every_field_has_examples(page: Guidelines) -> None:
 
 def test_every_note_and_verdict_is_explained(lang: str, page: Guidelines) -> None:
     """Each optional note stands there with its question, and the span of the example is one that the schema takes.
+
     Both answers of an adjudicator that are no value stand there as they are to be given (CSD-15).
     """
     for note in schema.NOTES:

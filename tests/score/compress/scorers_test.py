@@ -49,6 +49,7 @@ def test_ndd_of_a_span_is_that_of_the_formula(kind: str, of: str) -> None:
 @pytest.mark.parametrize("of", sorted(distance.WEIGHTS))
 def test_fast_ndd_counts_the_words_that_touch_the_span_alone(of: str) -> None:
     """It is NDD whose other weights are 0; it asks for two neighbours a span at most, and once of equal masked words.
+
     NDD-20, 22.
     """
     model = Drawn()

@@ -22,6 +22,7 @@ def scored_spans(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 @given(LENGTHS, st.integers(1, 12))
 def test_every_span_up_to_the_longest_is_tried_but_the_whole_sentence(length: int, longest: int) -> None:
     """There are Σ_k (n - k + 1) for k up to L_max, each once (NDD-14).
+
     The released code by an error of one leaves out the longest, and those with the last word.
     """
     candidates, released = (scorers.list_spans(length, longest, is_released=way) for way in (False, True))

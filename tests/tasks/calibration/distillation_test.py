@@ -32,6 +32,7 @@ def write_judged(path: Path, size: int = 240) -> Path:
 
 def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The new model agrees with the judge; it is promoted by request, as it orders graded groups by chance.
+
     An erasure distils it again.
     """
     rows = distillation.read_judged(write_judged(tmp_path / "judged.csv"))

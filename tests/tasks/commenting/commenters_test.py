@@ -23,6 +23,7 @@ def test_a_commenter_comments_on_the_test_articles(
     sample_corpus: Path, system: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Promoted by request it comments on each test article, with its model; again the same.
+
     A retrieved comment is word for word the one that `found_in` names; articles without a comment are dropped.
     """
     monkeypatch.setattr(promotion, "MIN_ROWS", 6)  # articles of the sample's test split

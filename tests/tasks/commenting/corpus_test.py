@@ -23,6 +23,7 @@ def table(name: str) -> pl.DataFrame:
 
 def test_the_sample_is_divided(sample_corpus: Path) -> None:
     """Two articles of the sample break a filter each, with its reason; ten may be tested, six of them are.
+
     The funnel has every article: those that are in, and those that are not with their reasons.
     """
     rows, reasons = table("threads"), {"a25": "short_content", "a26": "few_comments"}

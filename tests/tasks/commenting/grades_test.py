@@ -34,6 +34,7 @@ def fill_in(folder: Path, rater: str, grade: int) -> Path:
 
 def test_grades_become_a_table_once_there_are_two(folder: Path) -> None:
     """A comment with one grade waits; with two its mean is in the table, and the kappa beside (AAC-09, AAC-10).
+
     Once people grade a set its simulated grades do not count.
     """
     grades.collect("references", tool="simulated")
@@ -98,6 +99,7 @@ def edit_article(sample_corpus: Path) -> str:
 
 def test_an_edited_article_is_graded_again(folder: Path) -> None:
     """Answers of the earlier text stop nothing: they are recorded and do not count, and its comments wait for others.
+
     The other comments keep their grades.
     """
     grades.export("references", folder, RATERS[:2])

@@ -33,6 +33,7 @@ def graded(tmp_path: Path) -> Path:
 
 def test_the_papers_graded_examples(tmp_path: Path) -> None:
     """A file in the shape of tables 8 and 9, 26 comments an article with the printed grades, is read whole (AAC-32).
+
     The words are ours: the paper's are not in this repository.
     """
     words = ("还是坐地铁吧", "希望早点通车", "老人坐车怎么办", "支持", "票价也该说说", "堵了三年终于修好了")

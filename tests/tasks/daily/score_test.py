@@ -58,6 +58,7 @@ def test_run_twice(scored: object) -> None:
 @pytest.mark.parametrize("is_fast", [False, True])
 def test_size_of_shards_does_not_matter(imported: object, monkeypatch: pytest.MonkeyPatch, is_fast: bool) -> None:
     """Shards of other sizes give the same rows, and the same scores within 1e-6 and the last rounding.
+
     With `auto` a run is in bfloat16 where the hardware is fast at it, also in a task on other hardware; the signature
     names the precision. Chinese, by counts of characters, stays float32, as do models that are trained.
     """

@@ -59,6 +59,7 @@ def test_changes_are_of_days_that_both_weeks_have(rows: pl.DataFrame) -> None:
 
 def test_examples_show_the_change(rows: pl.DataFrame) -> None:
     """Five comments of the day: above last week's quarter where the mean rose, below where it fell, by likes.
+
     A day without an earlier week has nothing to compare, and its page has one line that says so.
     """
     result = weeks.compare_weeks(str(DAY), MODEL)

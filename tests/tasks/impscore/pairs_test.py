@@ -73,6 +73,7 @@ def test_a_data_set_is_imported_twice_alike(tables: object, tmp_path: Path) -> N
 
 def test_importing_again_replaces_the_source(tables: object, tmp_path: Path) -> None:
     """The user's sentences with an explicit form give pairs; a negative is another pair's explicit sentence.
+
     Importing again replaces a source; other sources stay, and so do their dropped rows.
     """
     pairs.import_sentences("latent_hatred", write_latent_hatred(tmp_path / "lh"), DAY)

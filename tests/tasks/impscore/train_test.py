@@ -55,6 +55,7 @@ def get_shipped_id() -> str:
 
 def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Path) -> None:
     """The same pairs and numbers give the same id, one row of `models`, the same evaluations, one folder.
+
     A model trained on others' answers is another one; it scores the day, with no need to ask.
     """
     tables = [load_table(name) for name in ("models", "evaluations")]
@@ -74,6 +75,7 @@ def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Pat
 
 def test_model_row_says_what_it_was_made_of(imported: object) -> None:
     """A model's row names recipe, encoder, data and who answered: here the sample, so the report can warn (X-05).
+
     Days go on being scored by the shipped model, as a training on the sample alone is for trying out.
     """
     row = load_table("models").row(0, named=True)
@@ -121,6 +123,7 @@ def test_a_head_for_each_language_with_groups(
     imported: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     """Profile undertone fits a head a language with groups; English has the pairs of languages without a head.
+
     Groups from a file replace the shipped ones of their language, and a test on them names those trained on.
     """
     shipped_groups = train.read_shipped_groups

@@ -41,6 +41,7 @@ def write_labels(project: str, folder: Path) -> list[Path]:
 
 def test_selecting_again_keeps_the_random_ids(project: str) -> None:
     """A day selected again gives the same tasks; other rules add to them; the funnel adds up and names reasons.
+
     Rules that no comment fits are refused in a new project.
     """
     before = read_table("label_tasks")
@@ -95,6 +96,7 @@ def test_specious_twice_is_deleted_and_not_published(project: str) -> None:
 
 def test_a_correction_replaces_what_was_said(project: str) -> None:
     """Labels without times that come again with another value replace the first, which is dropped as superseded.
+
     After an adjudicator's answer that round's labels are final: for a new rater, and for one who thinks again.
     """
     add_labels(project, (("a", "-1"), ("b", "-1"), ("c", "-1"), ("a", "1")))
@@ -229,6 +231,7 @@ def test_a_task_that_waits_for_no_rater_is_named(project: str, caplog: pytest.Lo
 
 def test_agreement_is_over_all_tasks_labelled(project: str, tmp_path: Path) -> None:
     """TAE waits for the deciding rater, and the first round's kappa keeps labels that were given again.
+
     Of (1, 1, -1) three times, kappa is (1/3 - 5/9) / (4/9); three alike in the second round have none.
     """
     add_labels(project)

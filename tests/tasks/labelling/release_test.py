@@ -50,6 +50,7 @@ def test_notes_are_published_and_rare_figures_folded(
     project: str, subtext: str, span: tuple[int | None, int | None]
 ) -> None:
     """A figure of speech named fewer times than the least is `other` alone; from it on it is published (CSD-12).
+
     A span stays where there is subtext, or perhaps some (CSD-04).
     """
     for rater in ("a", "b", "c"):

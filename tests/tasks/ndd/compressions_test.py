@@ -128,6 +128,7 @@ def test_publishing_by_another_model_replaces_rows(data_file: Path, count_folder
 @pytest.mark.usefixtures("tables")
 def test_measures_are_the_metrics_own(data_file: Path) -> None:
     """Each system is measured by language as by `metrics.ndd.compression`, on the sentences that it compressed.
+
     It is compared with the best in F1 of the baselines and PPL Deleter, without copying and the system itself.
     """
     publish(data_file, "gold", *BASELINES, *MODEL_SYSTEMS, "fast_ndd_sc")
@@ -171,6 +172,7 @@ def test_measures_are_the_metrics_own(data_file: Path) -> None:
 @pytest.mark.usefixtures("tables")
 def test_positions_sum_up(data_file: Path) -> None:
     """Over the tenths of a sentence, the counts add up to all words and to those that stay (figure 6).
+
     Without rivals there is no significance; a day without compressions has no rows.
     """
     publish(data_file, "gold", "unedited", "head")

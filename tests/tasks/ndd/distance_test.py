@@ -98,6 +98,7 @@ def test_pruning_beside_chance(treebank: list[trees.Tree]) -> None:
 
 def test_predicates_beside_chance(treebank: list[trees.Tree]) -> None:
     """NDD of three edits and their ensemble, perplexity of two, and chance, whose AUC is one half.
+
     Sentences without a verb are left out and counted.
     """
     nouns = treebank[0]._replace(upos=("NOUN",) * len(treebank[0].words))

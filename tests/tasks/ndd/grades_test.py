@@ -55,6 +55,7 @@ def folder(ready: None) -> Path:
 
 def test_a_dag_asks_people(ready: None) -> None:
     """Rows that were given wait until two people answered; what there is can be collected at any time.
+
     Without people's compressions simulated raters still grade all tasks.
     """
     write_compressions(("ndd", "tail"))
@@ -178,6 +179,7 @@ def test_what_was_not_dealt_is_refused(folder: Path) -> None:
 
 def test_simulated_raters_prefer_what_people_left(folder: Path) -> None:
     """Simulated raters grade all tasks in pairs, are marked as simulated, and prefer what is most like people's.
+
     Collecting the same again leaves no snapshots; rows of other studies stay.
     """
     other_row = studies.build_row("compression", DAY, "f1_macro", "trams:en", 0.5, 6, setting={"system": "ndd"})

@@ -33,6 +33,7 @@ def list_words(lm: masked_lm.LoadedModel) -> set[str]:
 
 def test_counts_of_the_sample() -> None:
     """They answer where nothing else was counted, even before there are tables; each language has its own.
+
     The share of a cache is in the signature, and the model without one stays as it was.
     """
     assert load_model().model_id == load_model("count").model_id == load_model(SAMPLE).model_id == SAMPLE
@@ -96,6 +97,7 @@ def test_counts_of_the_corpus_are_in_force() -> None:
 @pytest.mark.usefixtures("tables")
 def test_days_up_to_the_one_given_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A later day's words are in its own model alone; each day is answered by its own, none by a later one's.
+
     The later one is compared with the one in force on the same held-out texts.
     """
     monkeypatch.setattr(promotion, "MIN_ROWS", 2)

@@ -70,6 +70,7 @@ def test_a_text_that_keeps_its_words_comes_back() -> None:
 @given(st.lists(st.sampled_from([*WORDS, *"老店了。", *HOSTILE]), max_size=14))
 def test_each_round_takes_from_the_one_before(words: list[str]) -> None:
     """What is left after a round is part of what was left before it, and the last is the compression.
+
     Words that look like masks, formulas, markup or patterns are words like others.
     """
     text = " ".join(words)

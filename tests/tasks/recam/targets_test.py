@@ -108,6 +108,7 @@ def scan_dropped(step: str) -> pl.DataFrame:
 
 def test_targets_are_the_same_in_any_number_of_shards(counts: dict[str, int]) -> None:
     """Cut in one or in many shards the same rows come out; each token of each summary is there for both subtasks.
+
     Another language and a summary without a text have their reason; the funnel adds up.
     """
     dropped = scan_dropped(targets.STEP)

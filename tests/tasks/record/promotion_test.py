@@ -21,6 +21,7 @@ def answer(model: Model) -> Any:
 
 def test_a_comparison_equals_hand_arithmetic() -> None:
     """Right on 30 and 36 of the same 40 rows: .75, .9, and a difference that never rises above 0 in a sample.
+
     The interval is that of a binomial: 6 of 40 rows differ, sd = sqrt(.15 * .85 / 40) = .056.
     """
     rows = HeldOut(metric="accuracy", answer=answer, baselines={"majority": count_shares([0.5] * 40)})
@@ -33,6 +34,7 @@ def test_a_comparison_equals_hand_arithmetic() -> None:
 
 def test_units_are_drawn_as_a_whole() -> None:
     """The interval is that of ten units of four rows; two units decide nothing, however many rows they have.
+
     Seven units are right, one in half, two wrong: sd = sqrt(.725 - .75 ** 2) / sqrt(10) = .1275.
     """
     baselines = {"none": count_shares([0.8] * 40)}

@@ -61,6 +61,7 @@ def published(tables: Path) -> None:
 
 def test_a_release_becomes_a_model_in_force(published: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trained again on the same labels the model is the same; it is in force from its day on, its numbers are kept.
+
     Another one is compared with it and with both baselines on the same held-out rows.
     """
     first = recogniser.train(DAY, changes=SMALL)
@@ -117,6 +118,7 @@ def test_days_are_scored_in_their_contexts(published: None) -> None:
 
 def test_the_context_alone_decides(tmp_path: Path) -> None:
     """f(s) = f(c + s): where the same words occur in both kinds of context, held-out ones are recognised (CSD-02).
+
     Without the context, as for a reader of the text alone, half of them can be right.
     """
     contexts = {

@@ -81,6 +81,7 @@ def test_the_worked_example_in_two_steps(tables: Path) -> None:
 
 def test_both_steps_or_a_reason(reader: Server) -> None:
     """Each comment gets plain words and a meaning in its own language, or the reason why there is none.
+
     A second run, and one from the cache alone, give the same rows and send nothing.
     """
     first = recovery.recover(ROWS, build_options(reader))

@@ -100,6 +100,7 @@ def test_titles_alone_are_learnt_by_heart(profile: str, unit: str) -> None:
 
 def test_the_vocabulary_is_what_is_most_frequent() -> None:
     """An article's words count once, however many comments it has; ties go by code; test articles are not looked at.
+
     The order of articles and of comments does not matter (AAC-22).
     """
     articles, comments = make_data([("甲 乙", "丙", "丁 丁 丁"), ("乙", "戊", "己"), ("庚 庚", "庚", "庚 庚")])

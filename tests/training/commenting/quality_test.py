@@ -55,6 +55,7 @@ def measure(rows: pl.DataFrame, metric: str) -> float:
 @pytest.mark.parametrize("objective", ["regression", "ranking", "both"])
 def test_learns_the_grades_of_comments_it_does_not_know(objective: str) -> None:
     """What makes a grade here is in the words; held-out comments have theirs, in its unit and order.
+
     A line puts the scores of the validation part in place: their mean is that of the grades.
     """
     rows = make_comments()
@@ -83,6 +84,7 @@ def test_a_scorer_goes_through_a_folder_unchanged(
     tmp_path: Path, tiny: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stored and read it scores as before, to the last bit, and the same rows give the same scorer again.
+
     With a folder for embeddings the second training encodes nothing.
     """
     rows = make_comments().with_columns(title=pl.lit("the price"), content=pl.lit(None, pl.String))
@@ -120,6 +122,7 @@ def test_relation_to_the_article_is_learnt() -> None:
 
 def test_the_penalty_is_chosen_on_the_validation_part(caplog: pytest.LogCaptureFixture) -> None:
     """The one with the least loss there; without such a part it is the recipe's, and nothing is compared.
+
     Of a large part so many comments are drawn as the recipe takes. The configuration names the families of features.
     """
     caplog.set_level("INFO", logger="pipeline")
@@ -194,6 +197,7 @@ def test_what_cannot_be_learnt_is_an_error(change: pl.Expr, numbers: dict[str, A
 
 def test_constructive_comments_beyond_length(data: Path) -> None:
     """Learnt from 600 comments of C3, other articles' grades are predicted better than by length.
+
     Length alone is strong there: Spearman 0.87 over all 12,000.
     """
     path = data / "c3_constructive_comments_en" / "c3_12000_selected_columns.csv"

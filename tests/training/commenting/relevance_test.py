@@ -34,6 +34,7 @@ def test_the_loss_is_negative_samplings() -> None:
 
 def test_ranking_rises_from_chance_to_near_one(result: TrainingResult) -> None:
     """Held-out articles share words with their comments and no sentence with those learnt (AAC-25).
+
     Each topic has one held-out article, so that no foreign comment is of its topic.
     """
     assert result.history["count"].to_list() == [32] * SMALL.epochs
@@ -68,6 +69,7 @@ def test_an_interrupted_training_ends_as_an_uninterrupted_one(tmp_path: Path) ->
 
 def test_negatives_are_others_comments_by_their_counts() -> None:
     """None is the article's own, in another article's name neither; counts count to the power 3/4 (Mikolov, 2013).
+
     A model to which all comments are alike gets 1 / (1 + N), not 1.
     """
     rows = [("a", "own"), ("a", "both")] + [("b", "both")] + [("c", "often")] * 16 + [("d", "once")]
@@ -123,6 +125,7 @@ def test_titles_alone_or_contents_too() -> None:
 
 def test_test_articles_are_ignored() -> None:
     """Articles of the split `test`, and articles without comments, change nothing; unknown words come from no other.
+
     Without a validation part comments that were learnt are held out, at most as many as are to be judged.
     """
     articles, comments = topics(3)

@@ -119,6 +119,7 @@ def test_no_word_in_common_is_no_comment(commenter: Commenter, caplog: pytest.Lo
 
 def test_what_each_stage_reads() -> None:
     """Words behind those that the relevance model reads still find similar articles; IR-T reads no content (AAC-21).
+
     A comment without an id cannot be given back.
     """
     articles, comments = corpus()

@@ -33,6 +33,7 @@ def select_row(rows: pl.DataFrame, metric: str, split: str, subset: str = "all")
 
 def test_every_split_and_source_is_measured(numbers: pl.DataFrame) -> None:
     """Every split is measured whole and by source, and again among length-matched pairs; no number stands twice.
+
     The columns are those of `evaluations` without its keys.
     """
     assert numbers.select("metric", "split", "subset", "epoch").is_duplicated().sum() == 0
@@ -50,6 +51,7 @@ def test_every_split_and_source_is_measured(numbers: pl.DataFrame) -> None:
 
 def test_accuracies_by_hand(numbers: pl.DataFrame, pairs: pl.DataFrame, triples: pl.DataFrame) -> None:
     """Accuracies over the test split, from the numbers one by one, are those recorded (IMP-25, IMP-26).
+
     Without pairs there is no number, but the columns.
     """
     empty = evaluate(pairs.clear(), triples.clear(), 42)
@@ -115,6 +117,7 @@ def graded(values: dict[str, list[float]], split: str = "test") -> pl.DataFrame:
 
 def test_groups_by_hand() -> None:
     """Taus 1, 1/3 and -1 are 1/9 on average; every sentence is nearest to its own group, so all choices are right.
+
     Two groups make no question of three options.
     """
     rows = evaluate_groups(graded({"a": [0.1, 0.2, 0.3], "b": [0.1, 0.3, 0.2], "c": [0.3, 0.2, 0.1]}), "groups:en", 42)
@@ -136,6 +139,7 @@ def move(*places: list[float]) -> pl.DataFrame:
 
 def test_choices_by_the_models_own_distance() -> None:
     """A question is right if the nearest of the most implicit sentences is of the reference's own group.
+
     With the cosine variant directions decide: what is far along the own one is nearer than what is close by.
     """
     swapped = move([0, 0], [0, 0], [10, 0], [20, 0], [20, 0], [10, 0])  # the most implicit sentences of b and c

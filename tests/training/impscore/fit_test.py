@@ -93,6 +93,7 @@ def test_the_reading_of_equation_9_hardly_matters(corpus: Corpus, frozen: Embed)
 
 def test_every_triple_is_seen_once_an_epoch(corpus: Corpus) -> None:
     """An epoch's batches are the training triples, each once, in an order that the next epoch changes.
+
     30 epochs of the paper's pairs are 180 updates, 30 x ceil(45,032 / 8,192) (IMP-23); a trained encoder's are smaller.
     """
     generator = torch.Generator().manual_seed(1)
@@ -172,6 +173,7 @@ def test_a_deep_model_looks_at_a_sample(
 
 def test_loss_of_groups_by_hand() -> None:
     """Two groups of two: implicitness falls by .1 and rises by .2, so the ranking loss at sharpness 8 is that of both.
+
     Each sentence's neighbour in its group is 1 away; of the other group the sentence of its level is 4 away, and .7 - 3
     is below zero. With the other group only .5 away, .7 - (.5 - 1) = 1.2 of each is added.
     """

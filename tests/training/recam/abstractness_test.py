@@ -117,6 +117,7 @@ def test_what_is_tested_was_not_learnt() -> None:
 
 def test_what_cannot_be_learnt_is_refused(ratings: Ratings, vectors: WordVectors) -> None:
     """One word with a vector is nothing to learn from, three are nothing to split; a loss should be a number.
+
     A constant side has r 0 and p 1.
     """
     assert pearson(np.arange(30.0), np.ones(30)) == (0.0, 1.0)

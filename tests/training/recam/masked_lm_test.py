@@ -55,6 +55,7 @@ def test_what_is_masked() -> None:
 
 def test_masked_words_are_learnt(gentle: Path) -> None:
     """Held-out cross entropy falls below what guessing by frequency alone comes to, 2.53 nats.
+
     Of eight pieces six are always the same and two are one of six each: Σ p log 1/p over 6 of 1/8 and 12 of 1/48.
     """
     result = fit(TEXTS, replace(SMALL, epochs=15), gentle)

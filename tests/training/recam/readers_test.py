@@ -168,6 +168,7 @@ def test_distractors_need_no_options(items: pl.DataFrame, vectors: WordVectors) 
 
 def test_a_draw_of_candidates_keeps_what_is_frequent(vectors: WordVectors) -> None:
     """Where texts say nothing an answer is as likely as it is frequent, by a draw of candidates as by all of them.
+
     Seven of ten answers are one word here. It is in every batch, the others in half of them: without the chances of
     being scored the reader would give it .42, not .57.
     """

@@ -1,4 +1,5 @@
 """What Airflow's scheduler imports before it forks its tasks; it finds this by its name (`stack.environment`).
+
 polars and pyarrow are not imported: they start threads, which are not there after a fork.
 """
 

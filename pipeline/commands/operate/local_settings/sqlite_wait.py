@@ -1,4 +1,5 @@
 """How long a part of Airflow waits for SQLite's lock.
+
 At SQLite's 5 seconds a burst of runs ended the scheduler. The api-server keeps them: it logs in its event loop.
 """
 

@@ -36,9 +36,12 @@ MAX_GOLD = 0.3  # probability of a gold word by the question alone, above which 
 
 
 def choose_balanced(
-    items: pl.DataFrame, candidates: pl.DataFrame, vectors: Vectors | None = None, threshold: float = SIMILAR,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    vectors: Vectors | None = None,
+    threshold: float = SIMILAR,
     seed: int = SEED,
-) -> Choices:  # fmt: skip
+) -> Choices:
     """Choose four wrong options for each item, such that no baseline of `metrics.recam.audit` finds the right one.
 
     Options are in small letters. Words are compared by all their base forms. A wrong option is not in the passage or

@@ -41,9 +41,12 @@ def read_candidates(
     words = words.join(lexicon.types, on=["shape", "word"], how="left")
     is_gold = pl.col("word").is_in(lexicon.words.implode())
     untyped = words.filter(pl.col("type").is_null()).select(
-        "item_id", "word", token_count=pl.col("count").cast(pl.Int64), best_rank=pl.col("rank").cast(pl.Int64),
+        "item_id",
+        "word",
+        token_count=pl.col("count").cast(pl.Int64),
+        best_rank=pl.col("rank").cast(pl.Int64),
         reason=pl.when(is_gold).then(pl.lit("other_shape")).otherwise(pl.lit("no_gold_word")),
-    )  # fmt: skip
+    )
     return words.drop_nulls("type").select("item", "type", "rank", "count"), untyped
 
 
@@ -131,6 +134,7 @@ def fit_probabilities(
     draws: Pool, is_in: Masks, gold: Ids, lexicon: Lexicon, rates: Floats, seed: int
 ) -> Probabilities:
     """Fit probabilities under which wrong words come as often, and fit as well on average, as gold words do.
+
     The weights are log-linear in the type and in the fits (Csiszár, 1975): fitted in turn, and by damped Newton steps.
     """
     from scipy.stats import poisson
@@ -190,6 +194,7 @@ def draw_words(
     draws: Pool, probabilities: Floats, item_hashes: Hashes, lexicon: Lexicon, relations: Any, seed: int
 ) -> tuple[Ids, Masks]:
     """Draw four types for each item, and return them with the items that have four: [n, 4] and [n].
+
     Pareto sampling (Rosén, 1997) takes the smallest odds of a uniform number against those of the probability, so that
     words come with about their probabilities. Of two words that are too near, the later is left out.
     """

@@ -1,4 +1,5 @@
 """The gold words of a set, their shapes, relatives and rates (steps 1 and 2), and draws by names alone.
+
 Which words may not be options of an item; and how well words fit a question, for somebody who knows the other items but
 no passage (step 3).
 """
@@ -57,12 +58,15 @@ def build_lexicon(items: pl.DataFrame) -> tuple[pl.DataFrame, Lexicon]:
     synonyms = [frozenset(name for pool in pools_of_word for name in pool.synonyms) for pools_of_word in near]
     antonyms = [frozenset(name for pool in pools_of_word for name in pool.antonyms) for pools_of_word in near]
     lexicon = Lexicon(
-        words=words, names=names,
+        words=words,
+        names=names,
         related=[own_synonyms | own_antonyms for own_synonyms, own_antonyms in zip(synonyms, antonyms, strict=True)],
-        synonyms=synonyms, word=np.searchsorted(words.to_numpy(), types["answer"].to_numpy()).astype(np.int32),
-        shape=types["shape"].to_numpy(), types=types.select("type", "shape", word="answer"),
+        synonyms=synonyms,
+        word=np.searchsorted(words.to_numpy(), types["answer"].to_numpy()).astype(np.int32),
+        shape=types["shape"].to_numpy(),
+        types=types.select("type", "shape", word="answer"),
         draw=np.array([hash_number(word) for word in words], np.uint64),
-    )  # fmt: skip
+    )
     return items.join(types, on=["label", "answer"], how="left", maintain_order="left"), lexicon
 
 
@@ -290,6 +294,7 @@ def _fit_features(
     gold: Ids, word_count: int, features: Sequence[Sequence[str]], pairs: Sequence[tuple[str, int]] | None
 ) -> Fit:
     """Sum log (n(f, w) + s p(w)) / (s p(w)) over features f of an item: how much they make a word more probable.
+
     n counts the gold words of items with f, without the item's own gold word; or the given pairs (feature, word).
     """
     from scipy.sparse import coo_array, csr_array
