@@ -35,7 +35,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
     "Measures": {
         "score": Family("Score comments and texts with a model.", {
             "implicitness": "measures:score_implicitness", "subtext": "subtext:score",
-            "quality": "commenting:score_quality",
+            "quality": "quality:score",
             "abstractness": "recam:score_words", "context-shift": "ndd:score_context_shift",
         }),
         "judge": Command("Judge how implicit texts are: by a language model, or by people.", "judge:judge"),
@@ -73,8 +73,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         }),
         "ndd": Family("Neighbouring Distribution Divergence: distance of sentences, compression, tests.", {
             "distance": "ndd:ndd", "compress": "ndd:compress",
-            "measure": "ndd:compress_data", "test": "ndd:measure_distance", "rate": "ndd:rate",
-            "ratings": "ndd:ratings", "page": "ndd:page",
+            "measure": "ndd_study:compress_data", "test": "ndd_study:measure_distance", "rate": "ndd_study:rate",
+            "ratings": "ndd_study:ratings", "page": "ndd_study:page",
         }),
     },
     "Labels and models": {
@@ -91,7 +91,7 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
             "impscore": "models:train_impscore", "subtext": "subtext:train",
             "abstractness": "recam:train_scorer", "reader": "recam:train_reader",
             "masked-lm": "recam:train_masked_lm", "commenter": "commenting:train",
-            "quality": "commenting:train_quality", "count-lm": "ndd:train_count_lm",
+            "quality": "quality:train", "count-lm": "ndd:train_count_lm",
             "recovery": "subtext:train_recovery",
         }),
         "models": Family("The models of the tables: list, show, promote, roll back, import.", {
@@ -100,8 +100,8 @@ COMMANDS: dict[str, dict[str, Command | Family]] = {
         }),
         "evaluate": Family("Evaluate models on labelled data.", {
             "impscore": "models:evaluate_impscore", "subtext": "subtext:evaluate",
-            "reader": "recam:evaluate_reader", "quality": "commenting:evaluate_quality",
-            "compression": "ndd:evaluate", "recovery": "subtext:evaluate_recovery",
+            "reader": "recam:evaluate_reader", "quality": "quality:evaluate",
+            "compression": "ndd_study:evaluate", "recovery": "subtext:evaluate_recovery",
         }),
         "study": Family("Studies of a model and of data sets, as in ImpScore's sections 5.3 and 7.", {
             "ablation": "studies:ablation", "sensitivity": "studies:sensitivity", "data-sets": "studies:data_sets",

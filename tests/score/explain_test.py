@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.score.reference import MAX_PARTS, choose_cut, explain, leave_out
+from pipeline.score.explain import MAX_PARTS, choose_cut, explain, leave_out
 
 CUES = {"supposedly": 0.5, "据说": 0.5, "plainly": -0.25, "直说": -0.25}
 

@@ -17,6 +17,7 @@ from pipeline.io.atomic import write_text
 from pipeline.io.lines import read_json_lines
 from pipeline.metrics.impscore.studies import average_correlations
 from pipeline.progress import OnProgress
+from pipeline.score import explain
 from pipeline.score import reference as scales
 from pipeline.score.reference import Reference, Scale
 from pipeline.score.signature import drop_earlier_scores
@@ -165,10 +166,10 @@ def add_words(
     rows = scores.select(text=pl.col(column).str.strip_chars(), value="implicitness").with_row_index("row")
     words: dict[int, list[tuple[int, str, float]]] = {}
     for (lang,), same in rows.with_columns(lang=detect_language()).drop_nulls().group_by("lang"):
-        cut, score_shorter = scales.choose_cut(str(lang)), partial(score, lang=str(lang))
+        cut, score_shorter = explain.choose_cut(str(lang)), partial(score, lang=str(lang))
         for part in same.iter_slices(EXPLAINED):
             texts, values = part["text"].to_list(), part["value"].to_list()
-            words.update(zip(part["row"], scales.explain(texts, values, cut, score_shorter), strict=True))
+            words.update(zip(part["row"], explain.explain(texts, values, cut, score_shorter), strict=True))
             on_progress(part.height)
     fields = {"position": pl.Int64, "word": pl.String, "change": pl.Float64}
     parts = (words.get(row, ()) for row in range(scores.height))
