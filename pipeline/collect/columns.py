@@ -1,4 +1,7 @@
-"""Column mappings: which column of a file is which field of a comment, for exports people already have."""
+"""Column mappings: which column of a file is which field of a comment, for exports people already have.
+
+A mapping is a flat dictionary from our field to their column; `timezone` is of times without an offset.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from zoneinfo import ZoneInfo

@@ -217,7 +217,7 @@ class Spool:
         self._engine.dispose()
 
     def cursor(self, key: ChainKey) -> Cursor:
-        """Where a chain of pages stands."""
+        """Where a chain of pages stands: the next address (None when done) and how many pages it has."""
         with self._engine.connect() as con:
             row = con.execute(_CURSOR, key._asdict()).one_or_none()
         return (row.url, row.seq) if row else (key.chain, 0)
@@ -243,7 +243,10 @@ class Spool:
 
 
 def list_starts(source: str, thread: str) -> list[str]:
-    """Addresses of a thread's article and comments. Only ids are taken: a cookie must not follow a typed address."""
+    """Addresses a thread begins at: its article, where the site gives one, and its comments.
+
+    Only ids are taken, never addresses: a cookie must not follow an address somebody typed.
+    """
     site = adapters.get_adapter(source)
     if site.START is None:
         raise BadInput(f"{source} is read from files only: its robots.txt or terms forbid crawling")

@@ -8,7 +8,10 @@ _ROUNDS = 64  # ways of 2**64 answers
 
 
 def add_context(comments: pl.DataFrame, articles: pl.DataFrame, parents: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Add context_id and context: the text of the parent, else what the site gave, else title and text."""
+    """Add context_id and context: the parent comment's text, else what the site gave, else title and text.
+
+    `parents` are the comments that others may answer, by default the same ones.
+    """
     answered = comments if parents is None else parents.unique(["thread_id", "comment_id"], keep="first")
     parents = answered.select("thread_id", parent_id="comment_id", _parent="text")
     article = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
@@ -24,7 +27,10 @@ def add_context(comments: pl.DataFrame, articles: pl.DataFrame, parents: pl.Data
 
 
 def add_roots(comments: pl.DataFrame) -> pl.DataFrame:
-    """Replace root_id by the comment at the top of the branch, as far as it is among the comments."""
+    """Replace root_id by the comment at the top of the branch, as far as it is among the comments.
+
+    A file without root_id has the parent there. Each round doubles the length of the ways that are followed.
+    """
     for _ in range(_ROUNDS):
         above = comments.select("thread_id", root_id="comment_id", _root="root_id")
         joined = comments.join(above, on=["thread_id", "root_id"], how="left", maintain_order="left")
@@ -36,7 +42,10 @@ def add_roots(comments: pl.DataFrame) -> pl.DataFrame:
 
 
 def refuse_circles(comments: pl.DataFrame) -> None:
-    """Raise BadInput, with the file and the rows, if a comment is, through its parents, its own ancestor."""
+    """Raise BadInput, with the file and the rows, if a comment is, through its parents, its own ancestor.
+
+    Only answers to answers can be in a circle; each is walked up once.
+    """
     ids = comments.select("thread_id", "comment_id", "parent_id", "row_key").iter_rows()
     up = {(thread, comment): ((thread, parent), row_key) for thread, comment, parent, row_key in ids if parent}
     checked: set[tuple[str, str]] = set()

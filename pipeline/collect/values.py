@@ -1,4 +1,7 @@
-"""Values of a row as fields of a comment: kept exactly or refused, never changed without a word."""
+"""Values of a row as fields of a comment: kept exactly or refused, never changed without a word.
+
+`place` says where a value stands, file and row, for messages.
+"""
 
 import math
 import re
@@ -68,8 +71,9 @@ def read_text(row: Row, mapping: Mapping[str, str], name: str, place: str) -> st
 class CutIds:
     """The ids of a column, and whether a spreadsheet cut them.
 
-    Excel saves 1234567890123456789 as 1234567890123450000. A column was cut if all its long ids end so, five or more
-    with eight such zeros between them: by chance that is one column of 10**8.
+    Excel saves 1234567890123456789 as 1234567890123450000, which looks like an id. A column of which all long ids end
+    so, five different ones or more with eight such zeros between them, was cut: digits that are as likely as others
+    are zeros by chance in one column of 10**8.
     """
 
     def __init__(self) -> None:

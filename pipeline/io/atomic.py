@@ -15,7 +15,10 @@ from pipeline.private import make_draft
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[Path]:
-    """Yield a draft of the same ending, which replaces `path` at the end; after an error `path` is as it was."""
+    """Yield a draft to write to, which replaces `path` at the end; after an error `path` is as it was.
+
+    Folders above it are made. The draft ends like the file, as some writers go by the ending.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".draft-{secrets.token_hex(4)}{path.suffix}")
     draft.touch(0o600)

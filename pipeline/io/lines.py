@@ -60,7 +60,10 @@ def read_lines(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Ite
 def read_records(
     path: Path, separator: str, *, is_quoted: bool = True, has_comments: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield where records of csv begin, and their fields, without empty and comment lines; BadInput for broken ones."""
+    """Yield where records of csv begin, and their fields; BadInput for broken ones, and another number than the first.
+
+    Empty lines are passed over, and with `has_comments` lines of `#` before the first record.
+    """
     line, width = 1, 0
     texts = ("\n" if has_comments and not width and text[0] == "#" else text for _, text in read_lines(path))
     reader = csv.reader(
@@ -257,7 +260,10 @@ def parse_json(text: str) -> Any:
 
 
 def parse_flat(text: str) -> dict[str, Any] | None:
-    """The JSON object, if it holds no other and no list, and its colons show that no field is twice; else None."""
+    """The JSON object, if it holds no other and no list, and its colons show that no field is there twice.
+
+    None means that the text needs a second look.
+    """
     if text[:1] != "{" or text.count("{") > 1 or "\\u" in text or (brackets := text.count("[")) > MAX_DEPTH:
         return None
     try:

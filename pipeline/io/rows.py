@@ -1,4 +1,7 @@
-"""Rows of a file as dictionaries, in chunks, whatever its format; memory does not grow with the file."""
+"""Rows of a file as dictionaries, in chunks, whatever its format; memory does not grow with the file.
+
+csv, tsv, txt, jsonl, json (a list), parquet, xlsx and SQLite. What cannot be read is BadInput with file and line.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -29,7 +29,10 @@ def unescape_formula(cell: str) -> str:
 def restore_texts(
     path: Path, read: Callable[[bool], Iterable[Item]], list_rows: Callable[[Item], Any]
 ) -> Iterator[Item]:
-    """Take the apostrophes of `escape_formula` off the rows of items, in columns where no formula is without one."""
+    """Take the apostrophes of `escape_formula` off the rows of items, in columns where no formula is without one.
+
+    The first such cell makes the file be read again (`read(True)`), to see whether its column has a bare formula.
+    """
     columns: set[str] | None = None
     count = 0
     for item in read(False):

@@ -1,4 +1,7 @@
-"""Invisible characters as text: what reverses a line, hides in a word, or moves a terminal's cursor."""
+"""Invisible characters as text: what reverses a line, hides in a word, or moves a terminal's cursor.
+
+Tables keep a text as it is; what shows one to people shows these as ⟨U+202E⟩.
+"""
 
 import re
 

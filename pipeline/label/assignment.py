@@ -1,4 +1,7 @@
-"""Assignment of tasks to raters, random and even (commenting, section 3; AAC-08)."""
+"""Assignment of tasks to raters, random and even (commenting, section 3; AAC-08).
+
+Task counts of raters differ by at most one, and all pairs of raters share about as many tasks.
+"""
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -27,9 +30,10 @@ def assign(
 ) -> pl.DataFrame:
     """Give each task to `per_task` different raters; return task_id, rater_id, sorted, with those of `assigned`.
 
-    Task counts of raters, and for pairs of up to nine raters the counts of shared tasks, differ by at most one, or
-    little more if not all tasks are assigned at once. The same tasks, raters and seed give the same rows. BadInput: a
-    rater is repeated, or there are too few.
+    The task counts of raters differ by at most one. So do the counts of tasks that two raters share, if two of up to
+    nine raters rate a task and all tasks are assigned at once; else they differ by little more. A rater who joins later
+    gets more until all have as many. The same tasks, raters and seed give the same rows, in any order of tasks.
+    BadInput: a rater is there twice, or there are too few.
     """
     if len(set(raters)) < len(raters):
         raise BadInput(f"raters: {max(raters, key=list(raters).count)!r} is repeated, expected once")

@@ -56,7 +56,10 @@ class Tasks(NamedTuple):
 
 
 def sample(compressions: pl.DataFrame, count: int = COUNT) -> pl.DataFrame:
-    """Sample all rows of `count` sentences that every system has compressed, by a hash: more add to fewer."""
+    """Sample the rows of `count` sentences, or all if fewer, that every system has compressed.
+
+    They go by a hash of their ids: a larger sample contains the smaller one, and no other row changes their order.
+    """
     is_shared = pl.col("system").n_unique().over("item_id") == compressions["system"].n_unique()
     shared_ids = compressions.filter(is_shared)["item_id"].unique()
     sampled_ids = sorted(shared_ids, key=lambda item_id: grading.make_task_id(SEED, item_id))[:count]
@@ -97,7 +100,10 @@ def _build_task(row: dict[str, Any]) -> tuple[str, str, str, str, str, str]:
 
 
 def assign(tasks: pl.DataFrame, raters: Sequence[str], assigned: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Assign all compressions of a sentence to the same two raters, so that no system gets milder ones."""
+    """Assign all compressions of a sentence to the same two raters, so that no system gets milder ones.
+
+    Sentences of `assigned`, rows of an earlier call, keep their raters. See `assignment.assign`.
+    """
     item_of_task = tasks.select("task_id", "item_id")
     item_raters = None
     if assigned is not None:
@@ -117,9 +123,10 @@ def list_rater_tasks(tasks: pl.DataFrame, rater_id: str, assigned: pl.DataFrame 
 
 
 def collect_grades(labels: pl.DataFrame, key: pl.DataFrame) -> grading.Grades:
-    """Collect the grades of each system's compressions (`GRADED`), each rater's latest answer, in order of rater.
+    """Collect the grades of each system's compressions (`GRADED`), each rater's latest answer.
 
-    See `grading.pick_latest` for which labels are dropped. A compression that systems share has a row for each of them.
+    See `grading.pick_latest` for which labels are dropped. Raters and their grades are in order of rater; without any
+    the mean is null. A compression that systems share has a row for each of them.
     """
     rows, dropped = grading.pick_latest(labels, key["task_id"], FORM)
     fields = pl.DataFrame({"field": FIELDS})

@@ -1,4 +1,7 @@
-"""Labels back from raters, whatever tool they use: long and wide tables, spreadsheets, exports."""
+"""Labels back from raters, whatever tool they use: long and wide tables, spreadsheets, exports.
+
+Faults are reported by file, row and field before any label is stored. The form is that of CSD by default.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime

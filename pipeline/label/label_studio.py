@@ -132,10 +132,11 @@ def parse_export(
 ) -> Export:
     """Parse the labels of a JSON export; a rater is `ls-` and Label Studio's id, and no mail address is kept.
 
-    Left out, with a reason: cancelled, empty, no_rater (the user was deleted), superseded (answered again later), and
-    of an answer unknown_control, second_span, span_mismatch (other words are marked), empty (a text box); also
-    predictions, drafts and fields without an answer. BadInput: a task that is not ours, a rater without an id, a value
-    outside the schema.
+    Left out, with a reason: cancelled (the rater skipped the task), empty, no_rater (the user was deleted), superseded
+    (the rater answered again later), and of an answer: unknown_control (what our form does not have), second_span,
+    span_mismatch (the offsets are not of the words marked), empty (a text box). Predictions and drafts are listed, too,
+    and so is a field that was not answered; the answer's other fields are labels, and `stages.decide` decides whether
+    they count. BadInput: a task that is not ours, a rater without an id, or a value outside the schema.
     """
     skipped: list[_Skip] = []
     start = datetime.min.replace(tzinfo=UTC)

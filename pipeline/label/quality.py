@@ -62,9 +62,10 @@ def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
 def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFrame | None = None) -> grading.Grades:
     """Collect the grades of each item: of the two raters who were first to grade it, the answer that each gave last.
 
-    First is by labelled_at, nulls last, then rater_id, but raters of `first` (task_id, rater_id) counted before. Labels
-    are dropped for a reason of `grading.pick_latest` or as `late`. Rows (`GRADED`) have mean, standard deviation (null
-    for one grade), grades and raters in order of rater, and whether one is a 5.
+    Who was first goes by labelled_at, nulls last, then by rater_id. Labels that do not count are dropped, for a reason
+    of `grading.pick_latest` or as `late` (other raters). Raters of `first` (task_id, rater_id) counted before, and were
+    first whatever the times now say: of a revised grade the earlier time is gone. A row of `GRADED` has mean and
+    standard deviation (null for a single grade), grades and raters in order of rater, and whether one is a 5.
     """
     person = ["task_id", "rater_id"]
     rows, dropped = grading.pick_latest(labels, tasks["task_id"], FORM)
@@ -83,7 +84,10 @@ def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFram
 
 
 def encode_grades(grades: pl.DataFrame) -> npt.NDArray[np.int8]:
-    """Encode rows of `collect_grades` for `agreement.measure`: [items, raters by id], 0 the lowest, -1 for no grade."""
+    """Encode rows of `collect_grades` for `agreement.measure`: [items, raters], from 0, -1 for no grade.
+
+    Columns are those of the raters' ids in order, and never fewer than two.
+    """
     cells = grades.select("raters", "grades", row=pl.int_range(pl.len())).explode("raters", "grades").drop_nulls()
     raters = cells["raters"].unique().sort()
     codes = np.full((grades.height, max(2, len(raters))), -1, np.int8)

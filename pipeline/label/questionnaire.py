@@ -86,8 +86,9 @@ def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
 def build_answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
     """Build answers (`ANSWERS`) from labels, a row an item and rater who said anything of it.
 
-    Options are places from 0, `second` is null for no other answer, spans are the words themselves. BadInput: a label
-    of no task or field, of a second round or stage, said twice, or of no value of the field.
+    Options are places from 0; second is null for no other answer, and all that was not answered is null; spans are the
+    words themselves. BadInput: a label is of no task or field that there is, of a second round or stage, said twice, or
+    a value that the field does not have.
     """
     _check(labels, tasks)
     values = (pl.col("value").filter(field=name).first().alias(name) for name in (*FORM.fields, *FORM.notes))

@@ -1,4 +1,7 @@
-"""Ratings from any file: long, a sheet of each rater, or a column for each rater; own columns and own values."""
+"""Ratings from any file: long, a sheet of each rater, or a column for each rater; own columns and own values.
+
+The columns show the layout: with rater_id and value a row is a label, with rater_id alone a task and rater.
+"""
 
 import math
 import re

@@ -98,7 +98,10 @@ def list_values(field: str, stage: int, form: Form = CSD) -> tuple[str, ...]:
 
 
 def normalise_value(field: str, value: object, form: Form = CSD) -> str:
-    """Normalise a value to its stored form: any case, numbers as 1, 1.0 or "+1"; BadInput for no value of the field."""
+    """Normalise a value to its stored form: any case, and numbers as spreadsheets write them (1, 1.0, "+1").
+
+    BadInput: the form does not have the field, or the field does not have the value.
+    """
     if field not in form.fields:
         raise BadInput(f"no field {field!r}; there are {', '.join([*form.fields, *form.notes])}")
     text, values = str(value).strip(), form.fields[field].values

@@ -41,7 +41,10 @@ _Values = dict[str, npt.NDArray[np.str_]]
 
 
 def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Draw the labels of three simulated raters in round 1, or in round 2 of `fields` (task_id, field), with notes."""
+    """Draw the labels of three simulated raters, stage 1; raters who see a subtext sometimes leave notes.
+
+    `fields` (task_id, field) are to be labelled again in round 2; without it all fields are labelled in round 1.
+    """
     in_round = 1
     if fields is not None:
         in_round, tasks = 2, tasks.join(fields, on="task_id", how="semi")
@@ -59,9 +62,10 @@ def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None) -> pl.DataFra
 
 
 def adjudicate(waiting: pl.DataFrame) -> pl.DataFrame:
-    """Draw the answers of a simulated adjudicator to the fields of `stages.list_to_adjudicate`, stage 2.
+    """Draw the answers of a simulated adjudicator, stage 2, to all fields that wait for one.
 
-    A tenth are `again`, as is where all three differ, half as many `delete`; of the others 95 % are the truth.
+    Fields that wait are rows of `stages.list_to_adjudicate`. A tenth of the answers asks to label a field again, and
+    half as many to delete it; of the other values 95 % are the truth. Where all three differ it is `again`.
     """
     parts = []
     for in_round in (1, 2):
@@ -82,8 +86,9 @@ def adjudicate(waiting: pl.DataFrame) -> pl.DataFrame:
 def answer(tasks: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Draw the answers of simulated raters to `questionnaire.FORM`.
 
-    A tenth of the items is unanswerable: raters guess. A tenth is ambiguous: another option is as right, and is mostly
-    the second choice. Before reading a third is right; most right answers are easy; sometimes a span is missing.
+    A tenth of the items is unanswerable: raters guess. A tenth is ambiguous: another option is as right, and raters who
+    know one of the two mostly name the other as second choice. Before reading a third is right; most right answers are
+    called easy; sometimes a span is missing.
     """
     flaw_draw, rival_draw = (pl.lit(pl.Series(draws)) for draws in _draw_numbers(tasks["task_id"], 2, "flaw").T)
     flaw = pl.when(flaw_draw < 0.1).then(pl.lit("unanswerable")).when(flaw_draw < 0.2).then(pl.lit("ambiguous"))
@@ -105,8 +110,9 @@ def grade(
 ) -> pl.DataFrame:
     """Draw the grades of simulated raters by `quality.FORM`, or by another form whose fields are all grades.
 
-    `assigned` (task_id, rater_id) says who grades what, by default all. 80 % of the grades are the `truth` of task and
-    field, by default drawn with the papers' means (AAC-10, NDD-36), the others one more or one less.
+    `assigned` (task_id, rater_id) says who grades what; without, all grade all. 80 % of the grades are the true one,
+    the others one more or one less, and inwards from the ends. `truth` has the grade of each task and field; by default
+    it is drawn, with a mean of 3.6 of comments (AAC-10), and as of table 13 of compressions (NDD-36).
     """
     if truth is None:
         true_values = _draw_true_values(tasks["task_id"], "grade", form)

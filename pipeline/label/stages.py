@@ -54,13 +54,16 @@ def decide(
 ) -> Decisions:
     """Decide each field (`names`) of each task from all labels given so far, in any order; other columns stay.
 
-    A field sent to round 2 is `to_relabel` until three people have labelled it again. Labels are dropped as
-    `unknown_task`; `duplicate` and `superseded` (said again, the same or other); `not_asked` (round 2 of a field not
-    sent there); `incomplete` (all of a rater who left out a field of the task); `late` (a fourth rater, by time, then
-    rater_id, or a second adjudicator); `adjudicator_was_rater`; `nothing_to_adjudicate` (the three agree, or differ in
-    round 2); `three_values` (the answer is a value where the three differ); `too_few_raters`. With `takes_values` no
-    value is `nothing_to_adjudicate` or `three_values`: the second label is measured (CSD-18 to CSD-20). Deciding again
-    from what counted changes nothing. BadInput: a rater said two things of a field, without times that show which came
+    A field sent to round 2 is listed under that round, and is `to_relabel` until three people have labelled it again.
+
+    Labels that do not count are dropped with a reason: `unknown_task`; `duplicate` (a rater said the same twice) and
+    `superseded` (and later something else); `not_asked` (round 2 of a field that was not sent there); `incomplete` (all
+    of a rater who left out a field of the task, so that the three are the same people in all fields); `late` (a fourth
+    rater: the first three to finish count, then by rater_id; or a second adjudicator of a field);
+    `adjudicator_was_rater`; `nothing_to_adjudicate` (the three agree, or differ in round 2), `three_values` (the three
+    differ, and the answer is a value) and `too_few_raters`. With `takes_values` these two reasons are not for values:
+    what is measured is the second label, whatever the first ones are (CSD-18 to CSD-20). Deciding again from the labels
+    that counted changes nothing. BadInput: a rater who said two things of a field, without times that show which came
     later.
     """
     _check(labels)
@@ -204,7 +207,10 @@ def _pick_answers(
 
 
 def list_to_adjudicate(decisions: Decisions) -> pl.DataFrame:
-    """List the fields for an adjudicator: task_id, round, field, and the values as a, b, c, which hide the raters."""
+    """List the fields that wait for an adjudicator: task_id, round, field, and the three values as a, b and c.
+
+    Raters are not named, and their letters go by a hash: the same within a task, unrelated between tasks.
+    """
     cell = ["task_id", "round", "field"]
     labels = decisions.labels.filter(stage=1)
     labels = labels.join(decisions.annotations.filter(reason=_TO_ADJUDICATE), on=cell, how="semi")
@@ -221,7 +227,10 @@ def list_three_values(decisions: Decisions) -> dict[tuple[str, str], list[str]]:
 
 
 def list_to_relabel(annotations: pl.DataFrame) -> pl.DataFrame:
-    """List the fields (task_id, field) to label again, of tasks that the adjudicator is through with."""
+    """List the fields to be labelled again by three people: task_id, field.
+
+    A task is given out once the adjudicator is through with it: the three of round 2 answer all its fields together.
+    """
     with_adjudicator = annotations.filter(reason=_TO_ADJUDICATE, round=1)
     return annotations.filter(reason=_TO_RELABEL).join(with_adjudicator, on="task_id", how="anti").select(_CELL)
 
@@ -229,8 +238,9 @@ def list_to_relabel(annotations: pl.DataFrame) -> pl.DataFrame:
 def release(annotations: pl.DataFrame, required: Sequence[str] = ("subtext",)) -> Release:
     """Choose the tasks to publish: a task is left out if a required field was deleted, or while any field is open.
 
-    Other deleted fields become null; the paper is silent on them, and `required=ALL` leaves out a comment with any.
-    BadInput: an unknown field.
+    The paper deletes the comment and does not say what a deleted field does to the others: `required=ALL` leaves out a
+    comment with any deleted field. Fields that are deleted and not required become null. BadInput: a required field
+    that there is not.
     """
     is_open = pl.col("state") == "open"
     is_required = pl.col("field").is_in(check_fields(required))

@@ -1,4 +1,7 @@
-"""Give tasks to a Label Studio server and get its export; what is sent twice arrives once. No message has the token."""
+"""Giving tasks to a Label Studio server and getting its export; what is sent twice arrives once.
+
+Each call first reads what the server has. The token is in no message. A fault that may pass is Retry.
+"""
 
 import hashlib
 import logging
@@ -62,7 +65,10 @@ class _Token(httpx.Auth):
 
 
 def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
-    """Create a client of the server at an address; BadInput, which shows neither, if address or token is none."""
+    """Create a client of the server at an address; close it, or use it in `with`.
+
+    BadInput: address or token cannot be one. They are not repeated in the message.
+    """
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
         raise BadInput("the address of Label Studio should be like https://label.example.org, without a password")
@@ -102,8 +108,9 @@ def get_project(client: httpx.Client, title: str, config: str, stage: int = 1, r
 def push(client: httpx.Client, project_id: int, tasks: Iterable[Mapping[str, Any]]) -> int:
     """Import the tasks (see `label_studio.build_tasks`) that the project does not have yet; return their count.
 
-    A task is known by task_id and round. A killed import may end after the next push has looked: of copies that no
-    rater has begun all but one are removed.
+    A task is known by task_id and round in its data. An import goes on at the server when the process that asked for it
+    is killed, and may end after the next push has looked: of copies all but one are removed, unless a rater has begun
+    them.
     """
     existing_keys = _remove_copies(client, project_id)
     new_tasks = {key: task for task in tasks if (key := _make_key(task)) not in existing_keys}

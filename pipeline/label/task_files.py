@@ -74,10 +74,11 @@ def write_wide(
 ) -> int:
     """Write a sheet (.csv or .xlsx) for one rater, a row a task, with empty columns for fields; return the task count.
 
-    A field that is answered first stands before the context. Invisible characters are shown (⟨U+202E⟩), and no formula
-    is run: in csv it gets an apostrophe, which `read` takes off. An xlsx file has lists of values and a sheet of
-    guidelines. With labels it is the adjudicator's. BadInput: another ending, or a text too long for a cell. Missing:
-    no xlsxwriter.
+    They stand after what is shown, but for a field that is answered first: it stands before the context. What cannot be
+    seen in a text is shown (⟨U+202E⟩). A spreadsheet evaluates none of it: in csv a text that looks like a formula gets
+    an apostrophe, which `read` takes off again; in xlsx every cell is text. An xlsx file lets fields be picked from
+    lists, and has a second sheet with questions, values and the guidelines. With labels it is the adjudicator's sheet.
+    BadInput: the ending is another, or a text is too long for a cell of xlsx. Missing: xlsxwriter is not installed.
     """
     if path.suffix.lower() not in (".csv", ".xlsx"):
         raise BadInput(f"{path}: cannot write {path.suffix or 'a file without an ending'}; expected .csv or .xlsx")

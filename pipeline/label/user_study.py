@@ -1,4 +1,7 @@
-"""What people are asked of graded groups and of choice questions (ImpScore, section 6.2 and appendix A.5; IMP-38)."""
+"""What people are asked of graded groups and of choice questions (ImpScore, section 6.2 and appendix A.5; IMP-38).
+
+Sentences stand under letters in random order. Equal places are ties, equal numbers mean the same.
+"""
 
 import string
 import zlib
@@ -38,8 +41,9 @@ def make_form(kind: str, size: int) -> Form:
 def build_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, Form]:
     """Build tasks, for `task_files.build_rows`, the key that raters must not see, and the form of one of `KINDS`.
 
-    Items of choices have reference, options and answer (an index), others group, level and text. The key's grade is a
-    level, 1 for a meaning, or the number of the right option. BadInput: items of several sizes.
+    Items of choices have reference, options and answer (index of the right one), others group, level and text. The
+    key's grade is the level of the sentence under a letter, 1 for a meaning, or the number of the right option.
+    BadInput: items of several sizes.
     """
     if kind == CHOICE:
         rows = items.with_row_index("number", offset=1).select(
@@ -69,7 +73,10 @@ def build_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFr
 
 
 def collect_answers(labels: pl.DataFrame, key: pl.DataFrame, form: Form) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Collect item_id, grade (of the key), rater, value of the latest whole answers; and other labels with a reason."""
+    """Collect item_id, grade (of the key), rater, value; and the labels that do not count, with a reason.
+
+    Of each rater the latest answer counts, to each item that is answered as a whole (`incomplete` else).
+    """
     rows, dropped = grading.pick_latest(labels, key["task_id"].unique(), form)
     is_whole = pl.len().over("task_id", "rater_id") == len(form.fields)
     incomplete = rows.filter(~is_whole).with_columns(reason=pl.lit("incomplete")).select(dropped.columns)

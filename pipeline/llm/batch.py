@@ -1,4 +1,7 @@
-"""A provider's batch API. A lost reply makes no second batch: the provider's list is searched for our id."""
+"""A provider's batch API.
+
+A lost reply makes no second batch: the provider's list is searched for our id. Answers go into the one ledger.
+"""
 
 import json
 import tempfile
@@ -55,7 +58,11 @@ class Provider:
     client: "openai.OpenAI" = field(init=False)
 
     def submit(self, requests: Iterable[Request], largest: tuple[int, int] = LARGEST) -> list[str]:
-        """Submit requests without an answer or a claim, a batch a model and file; return the ids that hold these."""
+        """Submit the requests without an answer or a claim; return the ids of all batches that hold a request of these.
+
+        What was malformed three times, or rejected at last, is left out. One batch a model and file. Run again after a
+        kill it submits nothing twice.
+        """
         ids: dict[str, None] = {}
         unanswered = answers.find_unanswered(self.engine, requests)
         with self._open():

@@ -37,10 +37,12 @@ def ask(
 ) -> Outcome:
     """Answer requests from the ledger or the endpoint, if there is one; equal requests are one.
 
-    What stops the run is the outcome's `error`: Refused at 401, 403, a redirect, a used-up account and a run of
-    unreadable answers, BadInput where no request can succeed (404, most 400). What failed for now is `missing`, and
-    `stopped` says so. What was malformed three times, or rejected at last, is not sent again. `timeout` is for one try,
-    `max_retries` for what cost nothing. BadInput: a limit on cost and a model without a price.
+    What the service does is in the outcome, also where it stops the run: `error` is Refused at 401, 403, a redirect, a
+    used-up account and a run of answers that cannot be read, BadInput where no request can succeed (404, most 400).
+    Requests that failed for now are in `missing`, and `stopped` says so. What was malformed three times in all runs, or
+    rejected at last by a service that has given answers in that run, is not sent again. The stream is read as requests
+    are needed; `timeout` is for one try, `max_retries` for what cost nothing. BadInput: a limit on cost and a model
+    without a price.
     """
     lease = (max_retries + 1) * (timeout + 120) + 60  # longer than one call can take
     run = _Run(engine, budget, concurrency, min(max_retries, limits.RESENDS), lease, on_progress)
@@ -248,7 +250,10 @@ class _Run:
 
 
 def mark_rejected(calls: Iterable[Call], accepted: set[tuple[str, str]]) -> list[Call]:
-    """Return the calls; unusable ones are rejected where their model and parameters, in `accepted`, gave answers."""
+    """Return the calls, the unusable ones as rejected if others of their model and parameters were answered.
+
+    `accepted` holds the models and parameters that have given an answer; those of `calls` are added.
+    """
     kinds = [(call, (call.request.model, dump_json(call.request.params))) for call in calls]
     accepted.update(kind for call, kind in kinds if call.reply.outcome == "answered")
     is_own_fault = [call.reply.outcome == "unusable" and kind in accepted for call, kind in kinds]

@@ -29,7 +29,8 @@ ATTEMPTS = 2  # a request whose answer is a refusal or an echo is sent once more
 class Options(NamedTuple):
     """The model to ask, and how.
 
-    The outcome is added to `summary`, for commands; without one it is raised for Airflow: see `Outcome.check`.
+    The outcome of the requests is added to `summary`, for a command that prints it and derives its exit code from it.
+    Without a `summary` the outcome is raised, so that it sets the state of an Airflow task: see `Outcome.check`.
     """
 
     model: str
@@ -101,10 +102,11 @@ def estimate_requests(requests: Sequence[Request], options: Options, *, batch: b
 
 
 def ask(source: str, options: Options, limit: int | None = None, day: str | None = None) -> dict[str, object]:
-    """Ask for the missing explicit forms of a source, and write the answers to `completions`; return counts and costs.
+    """Ask for the missing explicit forms of a source, and write the answers to `completions`.
 
-    A request whose answer has no sentence, or was truncated, is sent once more. The step of a `day` is recorded. Retry
-    if some failed for now: the other answers are written. Refused if none has an answer.
+    A request whose answer has no sentence, or was truncated, is sent once more. Answers in the ledger are reused.
+    With a `day` the step is recorded in `runs`. Returns counts, costs, and the reasons of missing answers. Retry if
+    some requests failed for now: the other answers are written. Refused if none has an answer.
     """
     started = runs.start()
     requests = _build_requests(source, options, limit)
@@ -214,7 +216,10 @@ def send(
 def collect_answers(
     source: str, requests: Sequence[Request], options: Options, day: str | None = None
 ) -> list[ledger.Answer | None]:
-    """Send requests, write their answers and return them in order; record the step of a `day`. Retry if some failed."""
+    """Send requests, write the answers to `completions` under a source, and return them in the requests' order.
+
+    With a `day` the step is recorded in `runs`. Retry if some requests failed for now: the other answers are written.
+    """
     started = runs.start()
     outcome = send(source, requests, options)
     if day is not None:

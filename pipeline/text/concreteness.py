@@ -44,9 +44,11 @@ class Ratings(NamedTuple):
 def read(path: Path, column: str | None = None, bounds: tuple[float, float] | None = None) -> Ratings:
     """Ratings of a table with a header: commas (.csv) or tabs between the fields; lines of `#` before it are comments.
 
-    It has a column `word`, and `rating`, one of `PUBLISHED_BOUNDS` in any case, or the named one, which needs bounds.
-    MRC's may be divided by 100. Dropped: a word or rating without the other, and repeats. BadInput: a rating is no
-    number, outside the scale or the second of its word, or no two differ.
+    The file is UTF-8 and has a column `word`, and a column `rating` or one of `PUBLISHED_BOUNDS`, in any case, or the
+    named one. Other columns than those need the bounds of their scale. MRC's ratings may be divided by 100. Words
+    become lower case. Dropped: a word without a rating, a rating without a word, and a word that is repeated with its
+    rating. BadInput if a rating is no number or outside the scale, if a word has two ratings, or if no two ratings
+    differ.
     """
     records = read_records(path, "," if path.suffix.lower() == ".csv" else "\t", has_comments=True)
     _, header = next(records, (0, []))

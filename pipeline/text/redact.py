@@ -10,7 +10,11 @@ _MIN_LENGTH = 8  # characters of a part of a base64 text: shorter ones also stan
 
 
 def list_forms(secret: str) -> list[str]:
-    """How a secret is written, longest first: plain, in URLs, in JSON, hexadecimal, and its part of any base64."""
+    """How a secret is written: plain, percent-encoded, escaped in JSON, hexadecimal, inside base64; longest first.
+
+    In base64 a text looks otherwise after one or two bytes; of each such form it is the part that depends on the text
+    alone.
+    """
     raw = secret.encode("utf-8", "surrogatepass")
     variants = {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1], raw.hex()}
     variants |= {raw.hex().upper(), json.dumps(secret, ensure_ascii=False)[1:-1], secret.replace("/", "\\/")}

@@ -77,7 +77,10 @@ _ARRAYS = ("words", "lemmas", *Store._fields[5:])
 
 
 def build(folder: Path) -> None:
-    """Make the signatures of the WordNet at hand as `folder`, unless it is there; 20 CPU seconds and 0.8 GB."""
+    """Make the signatures of the WordNet at hand and write them as `folder`, complete or not at all.
+
+    Takes about 20 CPU seconds and 0.8 GB. A folder that is there already is left as it is; `load` checks it.
+    """
     if folder.exists():
         return
     arrays = _build_arrays()
@@ -206,9 +209,12 @@ def disambiguate(
 ) -> list[Sense | None]:
     """Choose the sense of each target that has the highest score; of several the most frequent.
 
-    A target is a lemma and WordNet's letter, as ("bank", "n"); its sense is None where WordNet lacks it. By signatures
-    a score counts the words shared with the context, forms or lemmas in any order. By glosses it sums `glosses.relate`
-    over all senses of the words nearest to the target's first place, or to the beginning.
+    By signatures a score is the number of words that signature and context share. By glosses it is the sum of
+    `glosses.relate` over all senses of the nearest words of the context, in any part of speech.
+
+    A target is a lemma and WordNet's letter of its part of speech, as ("bank", "n"); its sense is None where WordNet
+    has no such lemma. The context is the tokens of the summary and the passage: forms or lemmas. By signatures their
+    order is nothing; by glosses a target is at its first place in the context, or before all words if it is not there.
     """
     check_measure(measure)
     candidates = {target: senses for target in targets if (senses := store.candidates[target])}  # each once

@@ -7,7 +7,10 @@ from pipeline.errors import Missing
 
 
 def load_pipeline(folder: Path, lang: str, processors: str, *, alternative: str = "", **options: Any) -> Any:
-    """Stanza's pipeline of a language from the folder of its resources.json; Missing without the models."""
+    """Stanza's pipeline of a language with these processors, from the folder of stanza's resources.json.
+
+    Missing if models are not there, with how to get them and the alternative.
+    """
     remedy = f"stanza.download({lang!r}, model_dir='{folder}'){alternative}"
     if not (folder / "resources.json").is_file():
         raise Missing(f"stanza has no models in {folder}: {remedy}")

@@ -50,7 +50,10 @@ class Tagger(NamedTuple):
 
 
 def load_tagger(models: Path | None = None, conllu: Path | None = None, cache: Path | None = None) -> Tagger:
-    """Load the best tagger at hand: stanza by its models, the perceptron by a file, else WordNet's counts."""
+    """Load the best available tagger: stanza if its models exist, else the perceptron if a file is given, else counts.
+
+    All but stanza need WordNet, which is Missing where it is not installed.
+    """
     if models and (models / "resources.json").is_file():
         return load_stanza(models)
     return load_perceptron(conllu, cache) if conllu else load_counts()
@@ -80,8 +83,9 @@ def _convert_sentence(sentence: Any, text: str) -> list[Token]:
 def load_perceptron(conllu: Path, cache: Path | None = None) -> Tagger:
     """Train nltk's averaged perceptron on the forms and parts of speech of a CoNLL-U file, or load it from the cache.
 
-    Training takes 2 ms a sentence and gives the same weights again. A lemma is the file's most frequent one, else
-    WordNet's. The cache is a folder of weights as JSON. BadInput: a broken row or broken weights.
+    Training takes 2 ms per sentence; the same file gives the same weights. A lemma is the most frequent one of the form
+    and part of speech in the file; for other words it is WordNet's. The cache is a folder that holds the weights as
+    JSON, by the file's hash and nltk's version. A broken row or broken weights are BadInput.
     """
     wordnet_version = wordnet.read_version()
     if not conllu.is_file():
@@ -258,7 +262,10 @@ def _load_splitters() -> tuple[Any, Any]:
 
 
 def split_sentences(text: str) -> list[list[tuple[int, int]]]:
-    """Return the tokens of each sentence as (start, end) in characters; the end of a line ends a sentence."""
+    """Return the tokens of each sentence as (start, end) in characters; the end of a line ends a sentence.
+
+    Only whitespace is outside of tokens, and no token contains any; a blank text has no sentences.
+    """
     splitter, tokenizer = _load_splitters()
     sentences = []
     for line in re.finditer(r"[^\r\n]+", _straighten(text)):

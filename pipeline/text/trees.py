@@ -106,7 +106,10 @@ def match_trees(trees: Iterable[Tree], sentences: Sequence[Sequence[str]]) -> li
 
 
 def measure_depths(heads: Heads) -> IndexArray:
-    """Count the words from each word up to the root, both counted (figure 5): [n]; ValueError for a cycle of heads."""
+    """How many words it takes from each word up to the root, both counted: 1 for the root (figure 5), [n].
+
+    ValueError if the heads of some words form a cycle.
+    """
     up = np.asarray(heads, np.int64)
     depths, above = np.ones_like(up), up
     while (below := above >= 0).any():  # twice as far up each time
@@ -118,7 +121,10 @@ def measure_depths(heads: Heads) -> IndexArray:
 
 
 def find_subtrees(heads: Heads) -> IndexArray:
-    """Spans [k, 2] of words with all their descendants, but for the whole sentence (section 4.2; NDD-21)."""
+    """Spans that are a word with all its descendants, but for the whole sentence (section 4.2; NDD-21).
+
+    Start and end (exclusive) of each, [k, 2], in their order. A word apart from its descendants has none.
+    """
     up = np.asarray(heads, np.int64).tolist()
     first, last, size = [*range(len(up))], [*range(len(up))], [1] * len(up)
     for word in np.argsort(-measure_depths(heads)).tolist():  # before its head

@@ -53,8 +53,11 @@ def read_version() -> str:
 def lemmatize(word: str, upos: str) -> str:
     """Return the base form of a word by WordNet's morphy; a word that WordNet lacks is returned unchanged.
 
-    The irregular form if there is one (saw, see), else for verbs the first (hoping, hope), for others the shortest
-    (years, year). Any case, spaces or underscores. AUX is looked up as a verb, PROPN and others not at all.
+    Of morphy's candidates: the irregular form if its exception list has one (saw, see), else for verbs the first
+    (hoping, hope, not hop), for others the shortest (years, year, though WordNet also lists years).
+
+    The word may be in any case, with spaces or underscores between its parts. AUX is looked up as a verb, PROPN and
+    others not at all.
     """
     key, pos = _to_key(word), POS.get("VERB" if upos == "AUX" else upos)
     forms = _list_forms(key, pos) if pos else []
@@ -96,7 +99,10 @@ class Pools(NamedTuple):
 
 @lru_cache(1 << 16)
 def find_pools(lemma: str) -> Pools:
-    """Collect synonyms, and antonyms of any lemma, over all senses and parts of speech (section 3.4; REC-12)."""
+    """Collect synonyms and antonyms of a lemma over all senses of all parts of speech (section 3.4; REC-12).
+
+    Antonyms of a sense are those of any of its lemmas, the stricter reading. The lemma is not its own synonym.
+    """
     lemmas = [item for pos in POS.values() for synset in list_synsets(lemma, pos) for item in synset.lemmas()]
     antonym_lemmas = (antonym for item in lemmas for antonym in item.antonyms())
     synonyms, antonyms = (
@@ -109,8 +115,9 @@ def find_pools(lemma: str) -> Pools:
 def join_glosses(word: str) -> str:
     """Join the definitions of a word's first sense in each part of speech, each after its tag (appendix D; REC-20).
 
-    As in nltk, the word is lemmatized as a noun and looked up as every part of speech. Tags are universal (NOUN …), as
-    `a` is also a word. A word that WordNet lacks gives an empty text.
+    As in nltk, the word is lemmatized as a noun, since an option has no context, and looked up as every part of speech
+    (went has no noun, its verb is go). Tags are universal (NOUN …), since WordNet's letter for adjectives is also an
+    English word. A word that WordNet lacks gives an empty text.
     """
     query = _to_key(lemmatize(word, "NOUN"))
     firsts = [(tag, load_reader().synsets(query, pos)[:1]) for tag, pos in POS.items()]
@@ -121,8 +128,9 @@ def join_glosses(word: str) -> str:
 def load_levels(pos: str) -> dict[str, int]:
     """Compute the levels of all synsets of a part of speech: the longest hypernym path to a root (REC-08).
 
-    A root has level 0, instances count as hyponyms, synsets on a cycle share a level. Only nouns and verbs have
-    hypernyms. The paper states 0 to 17; in WordNet 3.0 nouns reach 19 and verbs 12.
+    A root has level 0. Instances count as hyponyms (a river's name is below river). Synsets on a hypernym cycle share
+    the level of the longest path out of it. Only nouns and verbs have hypernyms; for others the result is empty. The
+    paper states 0 to 17; in WordNet 3.0 nouns reach 19 and verbs 12.
     """
     if pos not in {"n", "v"}:
         return {}
@@ -178,9 +186,10 @@ FILES = (*(name.format(part) for name in _PART_FILES for part in ("noun", "verb"
 def unpack(sources: Sequence[Path], target: Path) -> Path:
     """Copy Debian's wordnet-base and wordnet-sense-index into nltk's layout, completely or not at all.
 
-    `lexnames`, which Debian lacks, is written from WordNet's manual. Sources are .deb files, or folders they were
-    unpacked to; the target is a folder of nltk's data path, and nltk refuses links. Returns its corpora/wordnet,
-    unchanged if whole.
+    Debian has no `lexnames`; it is written from the table in WordNet's manual (lexnames(5WN)). The 36 MB are copied,
+    since nltk refuses links and folders outside of its data path. nltk 3.10 needs `index.sense`, hence the second
+    package. Sources are .deb files, or folders they were unpacked to (usr/share/wordnet, or the one above usr); the
+    target is a folder of nltk's data path. Returns its corpora/wordnet; a complete one is left unchanged.
     """
     corpus = target / "corpora" / "wordnet"
     if corpus.exists():

@@ -45,7 +45,8 @@ def lock_erasures() -> Iterator[None]:
 def erase(name: str, values: Mapping[str, Sequence[Any]]) -> int:
     """Delete the rows whose columns hold one of the given values, and their bytes; return how many rows went.
 
-    Old snapshots and tags go too. Data files are removed at once, orphans and scratch files once they are a day old.
+    Old snapshots and tags of the table go too, as they would keep the rows readable. Data files that held the rows
+    are removed at once; orphans and scratch files, which may hold copies, once they are a day old.
     """
     if not values or set(values) - set(TABLES[name].schema.column_names()):
         raise BadInput(f"{name}: to erase rows, name columns of the table and the values to look for")

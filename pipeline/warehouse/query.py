@@ -71,8 +71,9 @@ def connect(
     """Connect to every table by name, as of now, and every view. Use it alone: cursors do not see them.
 
     It reads these alone: no file, network, extension or Python variable, no writing, and no setting can be changed;
-    `unsafe` allows all that DuckDB can do, for one's own machine. Only what the query to come (`sql`) names is loaded.
-    What does not fit into `memory` goes into the folder `spill`.
+    `unsafe` allows all that DuckDB can do, for one's own machine. Loading a table costs reads of the catalog and the
+    store, so if the query to come (`sql`) names some tables or views, only those and what they are made of are loaded.
+    What does not fit into `memory` goes into the folder `spill`, by default a new one below the home.
     """
     import duckdb
 
@@ -201,7 +202,8 @@ def compare_contracts() -> list[dict[str, str]]:
 def make_corpus() -> Path:
     """Make the corpus that `undertone browse` reads, if it is not that of the tables as they are now; return its file.
 
-    It is one DuckDB file below the home, without user ids, uncompressed so that a search for erased texts finds them.
+    It is one DuckDB file of comments, scores and articles below the home, without user ids. Texts are not compressed in
+    it, so that a search for erased texts finds them; an erasure removes all scratch files. Older ones are removed.
     """
     import duckdb
 

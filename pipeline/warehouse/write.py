@@ -71,7 +71,11 @@ def replace(
 
 
 def append(name: str, partition: Slice, update: Callable[[pl.LazyFrame], pl.LazyFrame], run_id: str = "cli") -> int:
-    """Add `update(current rows of the slice)`, rewriting no row; Retry if another writer changed the table."""
+    """Add `update(current rows of the slice)` and rewrite no row; Retry if another writer changed the table meanwhile.
+
+    The commit holds for that state of the table alone, so rows that `update` compares with the current ones stay
+    single. Without rows to add there is no commit.
+    """
     handle = catalog.load_table(name)
     added = update(catalog.scan_state(handle).filter(**partition))
     return _write(handle, name, partition, added, run_id, is_append=True)

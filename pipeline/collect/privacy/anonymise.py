@@ -48,8 +48,9 @@ _ROW_KEY = r"^(.*\.(?:csv|tsv|txt|jsonl|ndjson|json|parquet|xlsx|db|sqlite|sqlit
 def scrub_id(value: str, source: str, key: bytes | None) -> str:
     """The id; a surrogate where it is or holds a mail, @handle, telephone, card, account number or IP address.
 
-    The surrogate is the same wherever the id stands. Of sites with an adapter an id of digits alone is theirs and
-    stays.
+    The surrogate is the same wherever the id stands, so that answers still meet what they answer. Ids of the sites we
+    have adapters for are long numbers of which some look like telephones: an id of digits alone is theirs, and stays.
+    In another source, one that is a mobile number or an identity card is replaced.
     """
     if _SURROGATE.fullmatch(value):
         return value

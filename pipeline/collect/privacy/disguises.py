@@ -1,4 +1,7 @@
-"""A text as its reader sees it: without the characters that hide a number or a name from a pattern."""
+"""A text as its reader sees it: without the characters that hide a number or a name from a pattern.
+
+Patterns look at the plain form; what they match is replaced in the original.
+"""
 
 import html
 import re

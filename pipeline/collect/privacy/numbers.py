@@ -1,4 +1,7 @@
-"""Numbers that lead to a person: telephones, identity cards, bank cards."""
+"""Numbers that lead to a person: telephones, identity cards, bank cards.
+
+A text's digits are read as runs of groups, in one pass, and checked by the rules of each kind.
+"""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""Private particulars in a text: what is found, and the typed token that takes its place."""
+"""Private particulars in a text: what is found, and the typed token that takes its place.
+
+Patterns look at the plain form (`disguises`), and each takes one pass; what they match is replaced in the original.
+"""
 
 import ipaddress
 import re

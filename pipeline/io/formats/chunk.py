@@ -1,4 +1,7 @@
-"""Rows on their way out of a file: chunks of bounded size, rows that are broken, columns without a name."""
+"""Rows on their way out of a file: chunks of bounded size, rows that are broken, columns without a name.
+
+Readers yield a `Row` or a `BadRow` for each record, and count what they unpack.
+"""
 
 import logging
 import re
@@ -131,7 +134,10 @@ def check_header(names: Sequence[str], place: str) -> None:
 
 
 def find_unnamed_value(source: Source, header: Sequence[str], values: Sequence[Any]) -> str | None:
-    """What is wrong with the first cell that would be lost as its column has no name, if it is not pandas' index."""
+    """What is wrong with the first cell that would be lost, since its column has no name; None if none would.
+
+    pandas writes the index of a frame as a first column without a name: it is left out. So is an empty column.
+    """
     for position, name in enumerate(header) if "" in header else ():
         value = values[position]
         if name or value in (None, ""):

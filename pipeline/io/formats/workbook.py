@@ -1,4 +1,7 @@
-"""The parts of an xlsx file, unpacked a block at a time and parsed as they come, and what a cell's value means."""
+"""The parts of an xlsx file, unpacked a block at a time and parsed as they come, and what a cell's value means.
+
+A small file can unpack into gigabytes: nothing is laid out, and all that comes out of it is counted.
+"""
 
 import math
 import posixpath

@@ -124,7 +124,10 @@ def find_unanswered(engine: sa.Engine, requests: Iterable[Request]) -> dict[str,
 
 
 def claim(engine: sa.Engine, requests: Mapping[str, Request], budget: Budget, owner: str, lease: float) -> Claims:
-    """Claim requests that are neither answered, claimed nor given up, while the run stays below its limit on cost."""
+    """Claim requests without an answer or a claim in one transaction, while the run stays below its limit on cost.
+
+    Requests that are given up are not claimed. The claims of a batch hold its requests.
+    """
     now, is_batch = time.time(), owner.startswith(BATCH)
     reserves = {key: budget.reserve(request, is_batch=is_batch) for key, request in requests.items()}
     with write_transaction(engine) as con:
@@ -182,7 +185,10 @@ def release(con: sa.Connection, owner: str) -> int:
 
 
 def book_lost(con: sa.Connection, requests: Mapping[str, Request]) -> dict[str, str]:
-    """Book claims of ended owners as lost calls, which may have been paid; return the owners of the other requests."""
+    """Book the claims of these requests whose owners have ended as lost calls; return the owners of the others.
+
+    Perhaps a lost call was paid, so what was set aside for it counts as spent.
+    """
     now, lost, living = time.time(), [], {}
     for part in _cut(list(requests)):
         for claim in con.execute(sa.select(tables.claims).where(tables.claims.c.key.in_(part))):

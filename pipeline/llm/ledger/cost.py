@@ -49,7 +49,10 @@ class Call(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What requests would take, by lengths; costs are None if a model has no price. `most_usd` is an upper bound."""
+    """What requests would take. Tokens are guessed from lengths; costs are None if a model has no price.
+
+    `most_usd` is an upper bound: under a limit on cost as high, everything is sent.
+    """
 
     requests: int
     cached: int
@@ -87,7 +90,10 @@ class Budget:
         return price.cost(*limits.bound_tokens(request, self.output_tokens), is_batch=is_batch) if price else 0.0
 
     def bill(self, key: str, request: Request, reply: Reply, mode: str = "live") -> Call:
-        """Return the call with its cost: the most for tokens that are not counted, none for other errors."""
+        """Return the call with its cost. Tokens that the server does not count, or cannot have used, cost the most.
+
+        An error costs nothing, unless a model may have answered behind it.
+        """
         price = self.prices.get(request.model)
         if reply.outcome not in ("answered", "malformed", "lost") and not reply.is_doubtful:
             reply = reply._replace(input_tokens=None, output_tokens=None)

@@ -17,7 +17,10 @@ def has_han(text: str) -> bool:
 
 
 def strip_thinking(text: str) -> str:
-    """Return the answer without its reasoning: `<think>...</think>`, where either tag may be absent."""
+    """Return the answer without its reasoning: `<think>...</think>`, to the end where that is cut off.
+
+    Some servers give the opening tag to the model, so that the answer holds the closing one alone.
+    """
     return _THOUGHT.sub("", text).rpartition("</think>")[2]
 
 

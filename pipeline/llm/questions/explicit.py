@@ -109,9 +109,10 @@ def parse_implicit(messages_json: str) -> str:
 def parse(response: str, implicit: str, prompt_name: str) -> Parsed:
     """Return the explicit sentence in an answer, or why there is none.
 
-    Removed are `<think>`, lead-ins ("Here is the new sentence:"), labels, quotation marks, code fences, emphasis and
-    notes after it. For dialogue prompts the question of `implicit` is joined again (IMP-17). Reasons are empty,
-    refusal, echo, other_language, too_long (over four times `implicit` and 400 characters).
+    Reasoning in `<think>` is removed, and so is what surrounds the sentence: a lead-in ("Here is the new sentence:"),
+    labels, quotation marks, a code fence, Markdown's emphasis, and notes in paragraphs after it. For dialogue prompts
+    the sentence is joined with the question of `implicit` again (IMP-17). Returns a sentence; or a reason: empty,
+    refusal, echo, other_language, too_long (more than four times the length of `implicit` and 400 characters).
     """
     question, hint = _split_dialogue(implicit) if prompt_name.startswith("dialogue") else ("", implicit.strip())
     text = _bare(answer.strip_thinking(response))

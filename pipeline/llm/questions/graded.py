@@ -1,4 +1,7 @@
-"""Read a graded group from a model's answer: one intent in five ways, from the most explicit to the most implicit."""
+"""Read a graded group from a model's answer: one intent in five ways, from the most explicit to the most implicit.
+
+`balance` finds what gives the level away, such as longer hints, so that such a set is refused.
+"""
 
 import re
 from typing import NamedTuple
@@ -46,7 +49,10 @@ class Balance(NamedTuple):
 
 
 def parse(text: str, lang: str) -> Parsed:
-    """Return the five sentences in an answer's JSON object; or malformed, wrong_count, repeated, other_language."""
+    """Return the five sentences in an answer, or a reason: malformed, wrong_count, repeated, other_language.
+
+    The group is a JSON object; reasoning, words or a code fence around it are passed over.
+    """
     entry = next(answer.list_objects(answer.strip_thinking(text)), None)
     values = entry.get("sentences") if entry else None
     if not isinstance(values, list) or not all(isinstance(value, str) and value.strip() for value in values):
@@ -62,10 +68,12 @@ def parse(text: str, lang: str) -> Parsed:
 
 
 def balance(groups: pl.DataFrame) -> Balance:
-    """Measure whether length, punctuation or words give the level away; a row is group, level (from 1), text.
+    """Measure whether length, punctuation or words give the level away.
 
-    Length is compared by the groups' mean Kendall tau (equation 11) and the ratio of the levels' means, each cue by the
-    difference of shares; limits grow by three standard errors in small sets. ValueError without rows.
+    Length is compared by the mean of the groups' Kendall tau (equation 11: a tie is neither way) and by the ratio of
+    the levels' means; each cue by the difference of the levels' shares. What chance would give a set of that size,
+    three standard errors, is added to each limit, so that a few groups are not refused for nothing. A row is a
+    sentence: group, level (from 1), text; ValueError without any.
     """
     if not len(groups):
         raise ValueError("expected at least one group")

@@ -78,7 +78,10 @@ def parse_labels(response: str, rubric: Rubric) -> Parsed:
 
 
 def weigh_score(logprobs: str | None, rubric: Rubric) -> tuple[float, float] | None:
-    """Return mean and variance of the score by the probabilities of its digit; None if levels have less than half."""
+    """Return mean and variance of the score by the probabilities of its digit, among the levels of the rubric.
+
+    None without log probabilities or a score, or where less than half of the probability is on the levels.
+    """
     tokens = json.loads(logprobs) if logprobs else []
     text = ""
     starts = []

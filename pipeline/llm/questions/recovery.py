@@ -1,4 +1,7 @@
-"""Recover subtext in the two steps of CSD, section 1: the question to a model, and its answer (CSD-03)."""
+"""Recover subtext in the two steps of CSD, section 1: the question to a model, and its answer (CSD-03).
+
+Step one replaces rhetoric by plain words; step two infers the deep meaning from the context.
+"""
 
 import json
 import re
@@ -38,8 +41,9 @@ def format_question(text: str, context: str | None) -> str:
 def parse(response: str, text: str, lang: str | None = None) -> Parsed:
     """Return plain words and meaning in an answer: a JSON object; reasoning, words or a code fence are passed over.
 
-    The language, en or zh, is by default that of `text`. Reasons are malformed, empty, refusal, echo, other_language,
-    too_long (by `explicit.parse`).
+    The language of the prompt, en or zh, is by default that of the comment `text`; such as "666" have none. Returns
+    both steps; or a reason: malformed, empty, refusal, echo (the meaning is the comment), other_language, too_long
+    (either is, by the limit of `explicit.parse`).
     """
     reply = answer.strip_thinking(response)
     entry = next((entry for entry in answer.list_objects(reply) if "meaning" in entry), None)
@@ -70,7 +74,10 @@ def format_choice(text: str, context: str | None, options: Sequence[str], questi
 
 
 def parse_choice(response: str, count: int) -> int | None:
-    """Return the place of the chosen option among `count`, from 0; None if the answer names none, or more than one."""
+    """Return the place of the chosen option among `count`, from 0; None if the answer names none, or more than one.
+
+    Reasoning in `<think>`, a label ("Answer:") and marks around the letter are passed over.
+    """
     match = _CHOICE.match(answer.strip_thinking(response))
     place = LETTERS.index(match["letter"].upper()) if match else count
     return place if place < count else None

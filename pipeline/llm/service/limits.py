@@ -1,4 +1,7 @@
-"""Limits on requests, all in one place, and the upper bounds that follow from them."""
+"""Limits on requests, all in one place, and the upper bounds that follow from them.
+
+The limit by default is no part of what identifies an answer, so it can be changed and answers stay valid.
+"""
 
 from pipeline.errors import BadInput
 from pipeline.llm.request import MODERATION, Request, dump_json
@@ -47,7 +50,11 @@ def limit_output(request: Request, output_tokens: int | None = None) -> int:
 
 
 def check_params(request: Request) -> list[int]:
-    """Check the parameters, BadInput if an answer would be counted wrongly; return the own limits on output tokens."""
+    """Check the parameters of a request, and return its own limits on output tokens.
+
+    BadInput: an answer would be counted or read wrongly, or a limit is not a whole number above 0; some servers read -1
+    as no limit.
+    """
     if clash := _RESERVED & request.params.keys():
         raise BadInput(f"the parameter {min(clash)!r} cannot be set")
     limits = [(name, request.params[name]) for name in PARAMS if name in request.params]

@@ -136,7 +136,10 @@ def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str 
 
 
 def load_maps(target: str, model_id: str) -> dict[str, Map]:
-    """Load the maps of the newest calibration of a model by a measure; Missing for none, BadInput for several."""
+    """Load the maps of the newest calibration of a model by a measure, such as `judge` or `judge:gpt-4o`, by language.
+
+    Missing if there is none, BadInput if several of the newest day fit.
+    """
     advice = sides.get_advice(target)
     is_ours = (pl.col("study") == STUDY) & (pl.col("model_id") == model_id) & pl.col("metric").str.starts_with("map_")
     rows = warehouse.scan("studies", is_ours).with_columns(b=pl.col("setting").str.json_path_match("$.b")).collect()

@@ -86,7 +86,10 @@ def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
 
 
 def fit(rows: pl.DataFrame, day: str | None = None) -> model_registry.TrainedModel:
-    """Fit a readout for each language on the model that answers for a day; BadInput without texts to learn from."""
+    """Fit a readout for each language on the model that answers for a day, of which all else stays.
+
+    BadInput if that model does not fit its encoder, or a language has no text to learn from.
+    """
     import torch
 
     from pipeline.models.encoder import encode

@@ -42,12 +42,15 @@ class Bounds(NamedTuple):
 def run_bounded(
     name: str, arguments: Mapping[str, Any], bounds: Bounds, on_progress: OnProgress = lambda _: None
 ) -> Any:
-    """Call a function in a child process and return its result, plain JSON, as its arguments are.
+    """Call a function in a child process and return its result, plain JSON.
 
-    `name` is `module:function`. It also gets `on_progress(count)`, and `on_file(name, size)`, which starts a new
-    allowance of time for the file that errors name. BadInput: a limit was reached or a native reader crashed. Else
-    UndertoneError as the function raised it; an error of the system by its exit code; a bug with exit code 70, its
-    places in the log.
+    `name` is `module:function`. The function also gets `on_progress(count)`, which calls `on_progress` here, and
+    `on_file(name, size)`, which starts a new allowance of time for the file that errors name. The arguments are plain
+    JSON.
+
+    BadInput if a limit was reached or a native reader crashed, with file, limit and setting. Else UndertoneError with
+    the class and message that the function raised; an error of the system or of a database by its exit code; a bug as
+    the root class with exit code 70, its places in the log.
     """
     return _Child(name, arguments, bounds, on_progress).run()
 

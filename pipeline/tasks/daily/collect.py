@@ -154,9 +154,11 @@ def import_files(
 ) -> list[Collected]:
     """Import files as one slice for each source: (source, day, origin). Running it again gives the same tables.
 
-    `origin` is by default the names of the files. A comment that another origin of the day has is dropped as
-    `already_collected`: after a correction of one file import the other again too. A row that cannot be read stops the
-    import; with `skip_bad_rows` it is dropped. The result names what was dropped, and the files not read (`ignored`).
+    `origin` is the names of the files by default. The slices of other origins stay, but a comment that another origin
+    of the day already has is dropped as `already_collected`. After a correction that removes such a comment from a
+    file, import the other file again too. `on_file` gets the name and size of each file. A row that cannot be read
+    stops the import; with `skip_bad_rows` it is dropped with a reason. The result names the dropped rows and parts of
+    the files, and the files that were not read (`ignored`).
     """
     if not paths:
         return []
@@ -218,8 +220,9 @@ def fetch_threads(
 ) -> list[Collected]:
     """Fetch threads of a site politely into the spool, then write the spool's pages of the day to the tables.
 
-    A second call continues from the last committed cursor. If the site refuses, the pages before are written and
-    `stopped` is the reason; without any, Refused is raised. SchemaDrift is raised after the readable pages are written.
+    After a kill or a fault of the site, a second call continues from the last committed cursor. If the site refuses,
+    the pages fetched before are written and `stopped` is the reason; without any such page, Refused is raised.
+    SchemaDrift is raised after the readable pages are written.
     """
     parse_day(day)
     key = key or settings.user_key()

@@ -1,4 +1,7 @@
-"""Intake: clean records batch by batch, deduplicate them in buckets of whole threads, then write them to the tables."""
+"""Intake: clean records batch by batch, deduplicate them in buckets of whole threads, then write them to the tables.
+
+Nothing reaches a table before the whole input was read; after a kill, the next run writes all tables again.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,7 @@
-"""Erase models whose files contain words and that were trained on something erased, or may have been; flag others."""
+"""Erase models whose files contain words and that were trained on something erased, or may have been; flag others.
+
+Any model is removed if none of its training texts is left. A flag is the erased share.
+"""
 
 import json
 import os

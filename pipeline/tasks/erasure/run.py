@@ -78,11 +78,16 @@ def forget(
 ) -> Outcome:
     """Erase everything that derives from a request: rows, files, bytes, models; write receipts.
 
-    It can run again after a kill. Let runs in flight end first: they may write rows derived from erased comments. The
-    key is by default that of the environment. To `verify`, every store is searched. Unreferenced files of tables are
-    removed from the age `grace` on. `retrain` trains removed models in force again. BadInput: the request is wrong, or
-    rows of another table lie in our folder; nothing was erased. Retry: a race was lost, or something remains; run it
-    again.
+    It can run again after a kill; a second erasure waits for the end of the first. Let runs in flight end first: one
+    that read the comments before may write rows derived from them later.
+
+    The key of the pseudonyms is by default that of the environment. To `verify`, every store is searched before and
+    after the comments are erased. `grace` is the age from which unreferenced files of tables are removed. `retrain`
+    trains the removed models again that were in force.
+
+    Raises:
+        BadInput: the request is wrong, or rows of another table lie in our folder; nothing was erased.
+        Retry: other writers won every race, or something remains; the message says where. Run it again.
     """
     checked = check_request(request, key)
     warehouse.align()  # receipts have columns that a warehouse of an earlier version lacks

@@ -76,7 +76,8 @@ def choose_answered_params(
 def judge(rows: pl.DataFrame, plan: Plan, options: asking.Options, ask: Ask) -> Judgement:
     """Judge rows of text and context, perhaps null; equal ones are judged once, blank ones not at all.
 
-    A round begins when the one before is complete; so a run that was stopped goes on where it was.
+    A round begins when the one before is complete; so the same questions follow from the same answers, and a run that
+    was stopped goes on where it was. Values are of the answers until then.
     """
     items = _list_items(rows)
     sessions = _start(items, plan, options)
@@ -243,9 +244,11 @@ def judge_day(
 ) -> Judgement:
     """Judge comments of `sample_comments` and write their values into `scores`, in place of those of this judge.
 
-    If `needs_all` is set and a round is not complete, nothing is written. Signatures end with the number of comments of
-    source and day. Refused if answers do not come from the texts of a language, of which no value is written. Retry if
-    some requests failed for now; other answers are kept.
+    If `needs_all` is set and a round is not complete, nothing is written. A limit on cost ends a run early. Signatures
+    end with the number of comments of source and day, so that growth after the judgement is seen.
+
+    Refused if the answers do not come from the texts of a language; no value of it is written. Retry if some requests
+    failed for now; the answers of the others are kept.
     """
     started = runs.start()
     is_judged = pl.col("day").is_in(rows["day"].unique().to_list())

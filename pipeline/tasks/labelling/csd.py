@@ -1,4 +1,7 @@
-"""Labelling as tasks: from comments to the labels of raters, from labels to annotations in two stages."""
+"""Labelling as tasks: from comments to the labels of raters, from labels to annotations in two stages.
+
+A project has four steps (round, stage): three raters, the adjudicator, and both again for what was sent back (CSD-15).
+"""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -45,7 +48,10 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
 
 
 def select_ids(project: str, path: Path, run_id: str = "cli") -> int:
-    """Select the comments whose ids a file has as tasks of a project; return its task count. Missing for none."""
+    """Select the comments whose ids are in a file, by no rule, as tasks of a project; return its task count.
+
+    Rows that have the ids of no comment are counted as `unknown_comment`; Missing if all rows are such.
+    """
     timer, key = runs.start(), ["source", "day", "thread_id", "comment_id"]
     rows = [row for chunk in read_chunks(path) for row in chunk.rows]
     if not rows or any(name not in row for row in rows for name in key):
@@ -199,8 +205,9 @@ def add_labels(
 ) -> pl.DataFrame:
     """Add labels to a project; return those that were not added or were replaced (reason, row_key).
 
-    Of two labels by one rater for a field the later counts, without times the new one. After an adjudicator's answer
-    the three labels of a task are final. `dropped` has both, with the rows that the tool skipped (`skipped`).
+    Of two labels by one rater for one field the later counts, and without times the new one. After an adjudicator has
+    answered a task, its three labels are final: later labels of that round would change the basis of the decision.
+    `dropped` has both, with the rows that the tool skipped (`skipped`: reason, row_key).
     """
     changes: dict[str, Any] = {}
 

@@ -1,4 +1,8 @@
-"""Labelling projects of any form: tasks to raters through files, Label Studio or simulation, and their labels back."""
+"""Labelling projects of any form: tasks to raters through files, Label Studio or simulation, and their labels back.
+
+A family of tasks describes its project (`Project`), selects tasks, and uses the labels; this module moves both. A task
+never holds who rates it or where, and no label is added twice.
+"""
 
 import re
 import secrets
@@ -267,7 +271,10 @@ def fetch(
     paths: Sequence[Path] = (),
     studio: Studio | None = None,
 ) -> Fetched:
-    """Fetch the labels of `tasks` from a tool, or files, by default of its folder; Retry if it cannot be reached."""
+    """Fetch the labels of `tasks` (task_id, text, context) that a tool has; Retry if it cannot be reached.
+
+    `paths` are files of labels, by default those in `labels` in the project's folder.
+    """
     if tool != "label_studio":
         return Fetched(simulate() if tool == "simulated" else _read_files(project, tasks, paths))
     with _connect(project, studio) as (client, number), tempfile.TemporaryDirectory() as scratch:

@@ -91,7 +91,10 @@ def write_page(project: str, day: str) -> str:
 def build_rows(
     project: str, release: str, required: Sequence[str] = REQUIRED, min_count: int = stages.LEAST_NAMED
 ) -> pl.DataFrame:
-    """Build the rows of a release by random ids; figures of speech named fewer times than `min_count` are null."""
+    """Build the rows of a release: settled comments with random ids, in the order of these (CSD-08).
+
+    Figures of speech named fewer times than `min_count` become `other`, which is null here (CSD-12).
+    """
     decisions = decide(project)
     notes = stages.choose_notes(decisions.labels)
     rows = stages.release(decisions.annotations, required).values
@@ -160,8 +163,9 @@ def write_files(release: str) -> None:
 def withdraw(row_ids: Sequence[str], run_id: str = "cli") -> pl.DataFrame:
     """Withdraw comments from labelling and from every release, by the random ids they were published under (CSD-08).
 
-    Rows and data files are erased, files of releases written again; `dropped` keeps the task's hash, so that it does
-    not come back. Sheets and tools keep their copies. Returns project, row_count, releases.
+    Their rows are erased from the tables, also from the data files, and the files of releases are written again. The
+    hash of the task stays in `dropped`, so that `select` does not select it again. Sheets and the labelling tool keep
+    their copies until a user deletes them. Returns a row a project: project, row_count, releases.
     """
     tasks = warehouse.scan("label_tasks", pl.col("row_id").is_in(list(row_ids))).collect()
     if unknown := sorted(set(row_ids) - set(tasks["row_id"])):

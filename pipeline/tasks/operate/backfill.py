@@ -84,7 +84,10 @@ def run(day: str, steps: Sequence[str], source: str = "all") -> None:
 def run_all(
     days: Sequence[str], steps: Sequence[str] = (), source: str = "all", on_progress: OnProgress = lambda _: None
 ) -> dict[str, UndertoneError]:
-    """Run steps (`list_steps`) on each of the days, at the end those about all days; return the errors by day."""
+    """Run steps, by default `list_steps`, on each of the days, and at the end those about all days.
+
+    A failure does not stop the other days. Return the errors by day.
+    """
     steps = steps or list_steps()
     check_steps(steps)
     collect.list_sources(source, None)

@@ -112,7 +112,11 @@ class ArticlePart(TypedDict):
 def plan_articles(
     scan: Callable[[str | None, int | None], pl.LazyFrame], rows_per_shard: int, only: str | None, missing: str
 ) -> list[ArticlePart]:
-    """Divide the articles that `scan` gives, of one source or all, into parts; Missing, with a message, without any."""
+    """Divide the articles of all sources, or of one, into parts of about `rows_per_shard`.
+
+    `scan` gives the articles of a source, or of all, at a snapshot. Without any the message says what is Missing; its
+    `{}` is for the source.
+    """
     plan, snapshot = [], warehouse.get_snapshot_id("articles")
     articles = scan(only, snapshot)
     for source, count in articles.group_by("source").len().sort("source").collect().iter_rows():

@@ -47,9 +47,12 @@ def replace_day(
 ) -> None:
     """Replace the rows that some models or tokenizers made of a day; keep rows of other makers if their item exists.
 
-    The day may have changed meanwhile: rows of items that are gone (not in `list_items()`) are dropped, and rows of a
-    later run for other items stay. `makers` has the columns that name the makers of `rows`. A row belongs to an item by
-    `maker_key`, and by `key` if another maker made it.
+    The day may have changed since the run read it, and a later run may have published. Therefore rows of items that the
+    day no longer has are dropped, and rows of the later run for other items stay.
+
+    `rows` have all columns of the table, and `makers` the columns that name the models or tokenizers of `rows`.
+    `list_items` returns the comments or texts that the day has when the rows are written. A row belongs to an item by
+    the columns `maker_key`, and by `key` if another maker made it.
     """
 
     def merge(current: pl.LazyFrame) -> pl.LazyFrame:

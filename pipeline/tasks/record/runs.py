@@ -69,8 +69,9 @@ def record_counts(
 ) -> None:  # fmt: skip
     """Replace the rows of `runs` of a step, without `dropped`; without a source, those of all sources.
 
-    `counts` has source, kept_count, and perhaps dropped_count (0) and read_count (the sum). The origin is the input,
-    such as a file or a model. Seconds and bytes since `start`, and costs, are divided among sources by rows read.
+    `counts` has a row for each source: source, kept_count, and optionally dropped_count (default 0) and read_count
+    (default: the sum of both). The origin is the input of the rows, such as a file or a model. Seconds and bytes since
+    `start`, and the cost of a language model, are divided among the sources by rows read.
     """
     costs: dict[str, float | None] = dict.fromkeys(("seconds", "byte_count"))
     if started:

@@ -32,7 +32,11 @@ log = logging.getLogger(__name__)
 
 
 def compact(name: str, limits: Limits = Limits()) -> tuple[int, int, int]:  # noqa: B008
-    """Rewrite the small files of crowded partitions, a commit each; count partitions, files, and lost races."""
+    """Rewrite the small files of partitions that have many; return counts of partitions, of files and of lost ones.
+
+    A partition is one commit, and one small file is held in memory at a time. Where a writer was faster, the partition
+    is lost: it is left for the next time.
+    """
     handle = catalog.load_table(name)
     partitions = files = lost = 0
     budget = limits.budget

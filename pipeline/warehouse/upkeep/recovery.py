@@ -1,4 +1,7 @@
-"""A catalog that was lost or damaged: its copies, and making it again from the metadata files of the tables."""
+"""A catalog that was lost or damaged: its copies, and making it again from the metadata files of the tables.
+
+A process that still has the old SQLite file open commits into that; then recover again.
+"""
 
 import logging
 import os
