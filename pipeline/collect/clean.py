@@ -59,6 +59,7 @@ def _decode(texts: pl.Series) -> pl.Series:
 
 
 def _normalise(texts: pl.Series) -> pl.Series:
+    """Invisible characters out, digits and letters of normal width, then NFC, which can only now join what belongs."""
     visible = texts.str.replace_all(_INVISIBLE, "")
     if texts.str.contains("\u200c", literal=True).any():
         visible = visible.str.replace_all(_JOINED, "$1\0").str.replace_all("\u200c", "", literal=True)

@@ -260,7 +260,8 @@ def _read_comments(
     values |= {"row_key": keys, "is_hot": [False] * len(keys)}
     values["thread_id"] = [value or thread for value in values["thread_id"]]
     values["comment_id"] = [value or key for value, key in zip(values["comment_id"], keys, strict=True)]
-    texts = [text or "" for text in values["text"]]  # weibo-crawler leaves the HTML in
+    texts = [text or "" for text in values["text"]]
+    # weibo-crawler leaves the HTML in
     values["text"] = [extract_text(text) if "<" in text and _MARKUP.search(text) else text for text in texts]
     if "parent_id" in mapping or "root_id" in mapping:
         for index, comment_id in enumerate(values["comment_id"]):

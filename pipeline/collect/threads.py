@@ -55,8 +55,12 @@ def refuse_circles(comments: pl.DataFrame) -> None:
         while comment in up and comment not in checked:
             if comment in path:
                 circle = list(path)[list(path).index(comment) :]
-                rows = [up[answer][1].rpartition("-") for answer in circle[:5]]
-                names = [f"{row[0]}, row {row[2]}" if row[0] and row[2][:1].isdigit() else "".join(row) for row in rows]
+                keys = [up[answer][1] for answer in circle[:5]]
+                parts = [key.rpartition("-") for key in keys]
+                names = [
+                    f"{file}, row {number}" if file and number[:1].isdigit() else key
+                    for key, (file, _, number) in zip(keys, parts, strict=True)
+                ]
                 places = [f"{answer!r} ({name})" for (_, answer), name in zip(circle, names, strict=False)]
                 more = f" and {len(circle) - 5} more" if len(circle) > 5 else ""
                 expected = "each parent_id to lead to a comment that answers none; correct parent_id in these rows"

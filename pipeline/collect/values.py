@@ -97,9 +97,9 @@ class CutIds:
     def check(self) -> None:
         """Refuse the column if its ids are cut."""
         if self._are_enough() and not self.has_whole_ids:
-            found = f"ids of more than {_KEPT_DIGITS} digits end in zeros from the {_KEPT_DIGITS + 1}th on"
+            problem = f"ids of more than {_KEPT_DIGITS} digits end in zeros from the {_KEPT_DIGITS + 1}th on"
             advice = "as Excel leaves them; export ids as text (if they are right, as jsonl)"
-            raise BadInput(f"{self.first}, and all its {found}, {advice}")
+            raise BadInput(f"{self.first}, and all its {problem}, {advice}")
 
     def _are_enough(self) -> bool:
         return len(self.ids) >= _FEWEST_IDS and self.zeros >= _FEWEST_ZEROS
@@ -146,9 +146,9 @@ def time_value(row: Row, mapping: Mapping[str, str], name: str, place: str, zone
     except ValueError as why:
         raise BadInput(f"{location}: {why}") from why
     if not _FIRST_TIME <= moment <= datetime.now(UTC) + _AHEAD:
-        found = f"expected a time from 1990 to tomorrow, found {str(value)[:60]!r}, which is {moment.date()}"
+        problem = f"expected a time from 1990 to tomorrow, found {str(value)[:60]!r}, which is {moment.date()}"
         advice = "write times as 2026-11-19 12:30:00, or leave the field out of the mapping"
-        raise BadInput(f"{location}: {found}; {advice}")
+        raise BadInput(f"{location}: {problem}; {advice}")
     return moment
 
 

@@ -41,7 +41,7 @@ def draw_uniform(ids: pl.Series, seed: int = SEED) -> pl.Series:
 def add_split(pairs: pl.DataFrame, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     """Add `split` by a profile of `SPLITS`; the order of the rows does not change it.
 
-    Random profiles give exactly the rounded shares. `grouped` needs `cluster_id` (`clusters.add_clusters`), puts every
+    Random profiles give exactly the rounded shares. `grouped` needs `cluster_id` (`add_clusters`), puts every
     cluster in one split, and misses a share by less than the largest cluster; clusters larger than the smallest share
     go to train.
     """

@@ -27,5 +27,7 @@ def escape_invisible(text: str) -> str:
 def unescape_invisible(text: str) -> str:
     """The inverse of `escape_invisible`; what it shows of other characters stays."""
     codes = {match[0]: int(match[1], 16) for match in _ESCAPED.finditer(text)}
-    shown = {escape: chr(code) for escape, code in codes.items() if code < 0x110000 and _INVISIBLE.match(chr(code))}
-    return _ESCAPED.sub(lambda match: shown.get(match[0], match[0]), text)
+    characters = {
+        escape: chr(code) for escape, code in codes.items() if code < 0x110000 and _INVISIBLE.match(chr(code))
+    }
+    return _ESCAPED.sub(lambda match: characters.get(match[0], match[0]), text)

@@ -56,8 +56,8 @@ def pick_latest(labels: pl.DataFrame, task_ids: pl.Series, form: Form) -> tuple[
     if faulty.height:  # imports check each label where file and row are known; here labels of another form are kept out
         row = faulty.row(0, named=True)
         expected = f"{' or '.join(form.fields)} of {', '.join(values)} in round 1 and stage 1"
-        found = f"{row['field']} {str(row['value'])[:40]!r} in {row['round']} and {row['stage']}"
-        raise BadInput(f"task {row['task_id']}, rater {row['rater_id']}: expected {expected}, found {found}")
+        actual = f"{row['field']} {str(row['value'])[:40]!r} in {row['round']} and {row['stage']}"
+        raise BadInput(f"task {row['task_id']}, rater {row['rater_id']}: expected {expected}, found {actual}")
     is_registered = pl.col("task_id").is_in(task_ids.implode())
     rows, repeated = drop_repeats(labels.filter(is_registered))
     unknown = labels.filter(~is_registered).with_columns(reason=pl.lit("unknown_task")).select(repeated.columns)

@@ -122,8 +122,8 @@ def drop_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         row = conflicts.row(0, named=True)
         values = conflicts.filter(**{name: row[name] for name in KEY})["value"].unique().sort()
         location = f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}, round {row['round']}"
-        said = " and ".join(repr(value[:40]) for value in values)
-        raise BadInput(f"{location}: has the values {said}, and labelled_at does not show which is later")
+        values_text = " and ".join(repr(value[:40]) for value in values)
+        raise BadInput(f"{location}: has the values {values_text}, and labelled_at does not show which is later")
     place = pl.int_range(pl.len()).over(KEY)
     is_counted = place == pl.when(has_changed).then(pl.len().over(KEY) - 1).otherwise(0)
     repeat_reason = pl.when(is_last_value).then(pl.lit("duplicate")).otherwise(pl.lit("superseded"))

@@ -213,6 +213,7 @@ def _find_most_counted(word: str, counts: dict[str, int]) -> tuple[str, bool]:
         senses = wordnet.load_reader().lemmas(wordnet.lemmatize(word, candidate).replace(" ", "_"), pos)
         weight = (sum(counts.get(sense.key(), 0) for sense in senses), len(senses))
         is_capital = bool(senses) and all(sense.name()[0].isupper() for sense in senses)
+        # a capitalized adjective (Iraqi) is one whatever the counts, since the counted texts have few of them
         if senses and (weight > best or (candidate == "ADJ" and is_capital and word[0].isupper())):
             best, best_upos, is_name = weight, candidate, is_capital
     return best_upos, is_name

@@ -29,7 +29,7 @@ PART = 500  # keys of one IN; every database accepts as many
 REPEATS = 2  # of a request whose answer is malformed, over all runs
 ERASED = "erased"  # in place of the key of a call whose answer was erased
 BATCH = "batch:"  # prefix of the owner of a batch's claims
-_OF_ANSWER = ("response", "served_model", "finish_reason", "input_tokens", "output_tokens", "logprobs")
+OF_ANSWER = ("response", "served_model", "finish_reason", "input_tokens", "output_tokens", "logprobs")
 
 
 class Answer(NamedTuple):
@@ -161,7 +161,7 @@ def record(engine: sa.Engine, calls: Sequence[Call], owner: str, run_id: str) ->
             existing = set(con.execute(sa.select(keys).where(keys.in_(list(answered)))).scalars())
             rows = []
             for call in (call for key, call in answered.items() if key not in existing):
-                fields = {name: getattr(call.reply, name) for name in _OF_ANSWER}
+                fields = {name: getattr(call.reply, name) for name in OF_ANSWER}
                 stamp = {"key": call.key, "mode": call.mode, "run_id": run_id, "answered_at": call.reply.ended_at}
                 rows.append(call.request.as_row() | fields | stamp)
             if rows:

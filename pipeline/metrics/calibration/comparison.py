@@ -129,7 +129,7 @@ class Comparison(NamedTuple):
 
     measures: pl.DataFrame  # by (the name of a, constant, a baseline), n, spearman, low, high, error (RMSE of b)
     subsets: pl.DataFrame  # subset, n, spearman, low, high, error, constant_error, shift (mean of mapped a less b)
-    curve: pl.DataFrame  # of `isotonic.draw_curve`
+    curve: pl.DataFrame  # of `draw_curve`
     maps: dict[str, Map]  # of all texts, and of each language
     mapped: Floats  # a as b, each by a map of other threads
     faults: list[str]  # a measure that is constant or random

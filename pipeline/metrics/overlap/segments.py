@@ -32,7 +32,7 @@ class Batch:
     owner: Ints  # [m] the candidate of each reference, non-decreasing; every candidate owns at least one
     weights: Floats  # [m] s_j
     types: list[str]  # the token of each number
-    grams: list[Any] = field(default_factory=list, init=False)  # a cache of `ngrams.find_matches`
+    grams: list[Any] = field(default_factory=list, init=False)  # a cache of `find_matches`
 
 
 class _Row(NamedTuple):

@@ -74,8 +74,8 @@ def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
     enough_texts = texts.filter(is_enough)
     if not enough_texts.height:
         expected = f"{LEAST} judged texts of a language or more, with different values"
-        found = f"{texts.height} of all languages"
-        raise Missing(f"{source}: expected {expected}, found {found}; see `undertone judge --help`")
+        count_text = f"{texts.height} of all languages"
+        raise Missing(f"{source}: expected {expected}, found {count_text}; see `undertone judge --help`")
     counts = {"no_text_or_value": rows.height - judged.height, "repeated": judged.height - texts.height}
     left_out.record_rows("distil", counts | {"few_of_language": texts.height - enough_texts.height}, source)
     low, high = (pl.col("value").quantile(share).over("lang") for share in (0.01, 0.99))

@@ -42,7 +42,7 @@ class Files(NamedTuple):
     candidates: Path  # a candidate a line
     references: Path  # a JSON list of references a line
     weights: Path | None = None  # a JSON list of weights in [0, 1] a line; all one by default
-    preset: str | None = None  # of `weights.PRESETS`, if the lists are grades from 1 to 5
+    preset: str | None = None  # of `scoring.PRESETS`, if the lists are grades from 1 to 5
     documents: Path | None = None  # references in which CIDEr counts documents; those measured by default
     groups: Path | None = None  # a line each: what a candidate is drawn with, such as its article
     tokenize: str = "jieba"  # jieba, chars or none

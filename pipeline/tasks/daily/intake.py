@@ -3,6 +3,7 @@
 Nothing reaches a table before the whole input was read; after a kill, the next run writes all tables again.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date
@@ -20,7 +21,6 @@ from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, build_frame
 from pipeline.collect.threads import add_context, add_roots, refuse_circles
 from pipeline.errors import BadInput
-from pipeline.llm.request import dump_json
 from pipeline.private import make_folder
 from pipeline.slices import parse_day, parse_window
 from pipeline.tables import TABLES
@@ -108,7 +108,10 @@ class _Intake:
             articles = articles.with_columns(normalise(articles[name], self.scrubbed))
         articles = articles.with_columns(pl.col("summary", "category").replace("", None))
         scrub = partial(anonymise.scrub_address, source=self.source, key=key)
-        raw_pages = [(scrub(url), fetched_at, dump_json(body)) for url, fetched_at, body in batch.raw]
+        raw_pages = [
+            (scrub(url), fetched_at, json.dumps(body, ensure_ascii=False, sort_keys=True))
+            for url, fetched_at, body in batch.raw
+        ]
         pages = pl.DataFrame(raw_pages, schema=_PAGE_SCHEMA, orient="row")
         rows = {"comments": comments, "articles": self._scrub_ids(articles, key), "pages": pages, "dropped": dropped}
         for kind, frame in rows.items():

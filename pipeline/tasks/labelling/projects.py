@@ -54,8 +54,10 @@ class Project:
     @property
     def title(self) -> str:
         """Its name in Label Studio."""
-        people = {1: "raters", 2: "adjudicator"}
-        return f"{self.name} round {self.step[0]} {people[self.step[1]]}" if self.step else self.name
+        if not self.step:
+            return self.name
+        in_round, stage = self.step
+        return f"{self.name} round {in_round} {'raters' if stage == 1 else 'adjudicator'}"
 
     @property
     def folder(self) -> Path:

@@ -96,7 +96,7 @@ class Job:
     day: str
     source: str = SAMPLE  # name of the data set
     data: str | None = None  # its file; by default the sample
-    format: str = "own"  # of `datasets.FORMATS`
+    format: str = "own"  # of `FORMATS`
     split: str | None = None
     ref: str | None = None  # the model; see `masked_lm.load_model`
     syntax: str | None = None  # CoNLL-U file with trees; by default the sample's own, else stanza's parser

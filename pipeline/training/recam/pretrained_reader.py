@@ -62,7 +62,7 @@ So small an encoder answers by what fits into the question; it hardly reads the 
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """Change some numbers of a profile, see `recipes.replace_numbers`; BadInput for those that do not fit together."""
+    """Change some numbers of a profile, see `loop.replace_numbers`; BadInput for those that do not fit together."""
     recipe = loop.replace_numbers(
         PROFILES,
         profile,
