@@ -215,9 +215,8 @@ class _Run:
             if keys:  # the address is right, so these answers were the requests' own
                 ledger.reclassify(self.engine, keys, self.budget.run_id, "unread", outcome)
                 keys.clear()
-        fields = {name: getattr(call.reply, name) for name in ledger.OF_ANSWER} | {
-            "response": call.reply.response or ""
-        }
+        fields = {name: getattr(call.reply, name) for name in ledger.OF_ANSWER}
+        fields["response"] = call.reply.response or ""
         self.outcome.answers[call.key] = ledger.Answer(call.key, mode=call.mode, **fields)
         self.on_progress(1)
 

@@ -361,6 +361,5 @@ def publish(
         runs.report_dropped(step, dropped, name)
     else:
         record_step(name, step, label_count, dropped, run_id)
-        warehouse.overwrite(
-            table, warehouse.make_slice(project=name), rows, run_id
-        )  # last: its rows are compared above
+        # last: its rows are compared above
+        warehouse.overwrite(table, warehouse.make_slice(project=name), rows, run_id)
