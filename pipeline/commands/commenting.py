@@ -21,7 +21,6 @@ from pipeline.tasks.record.retry import retry
 
 Kind = Annotated[str, Argument(help="references (real comments) or candidates (generated comments).")]
 System = Annotated[str, Option(help="ir_t, ir_tc, seq2seq, att or att_tc.")]
-Changes = Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the recipe; repeat it.")]
 Preset = Annotated[str, Option(help="How grades become weights: s/5, (s-1)/4, s/max (of the article).")]
 
 
@@ -270,7 +269,7 @@ def train(
     start: Annotated[
         str | None, Option("--from", help="Encoder-decoder to fit instead: folder or NAME@COMMIT; with --data.")
     ] = None,
-    changes: Changes = None,
+    changes: shared.Changes = None,
     promote: shared.Promote = False,
     force: shared.Force = False,
     day: shared.MaybeDay = "",

@@ -139,8 +139,8 @@ def show_model(
         console.table(pl.DataFrame(comparisons, SCHEMA), "\nComparison on held-out rows")
     if finals.height:
         has_percentile = ~pl.col("metric").str.starts_with("implicitness_of_")  # means, which have none
-        shown = finals.filter((pl.col("split") == finals["split"].first()) & has_percentile).drop("epoch")
-        console.table(shown, "\nEvaluations (--json has those of all splits)", wide=("metric", "subset"))
+        evaluations = finals.filter((pl.col("split") == finals["split"].first()) & has_percentile).drop("epoch")
+        console.table(evaluations, "\nEvaluations (--json has those of all splits)", wide=("metric", "subset"))
     if epochs.height:
         console.table(epochs, "\nEpochs of the training")
 

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option
 
 from pipeline import warehouse
-from pipeline.commands.commenting import Changes
 from pipeline.commands.models import changes_of, end_training, train_registered
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
@@ -24,7 +23,7 @@ def train(
     ] = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --data.")] = None,
     profile: Annotated[str | None, Option(help="undertone, or upvotes for upvotes.")] = None,
-    changes: Changes = None,
+    changes: shared.Changes = None,
     promote: shared.Promote = False,
     force: shared.Force = False,
     day: shared.Day = "",

@@ -19,7 +19,8 @@ from pipeline.metrics.recam import audit as cloze_audit
 from pipeline.progress import track
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.ndd import masked_lm
-from pipeline.tasks.recam import abstractness, options, ratings, readers, targets
+from pipeline.tasks.recam import abstractness, options, readers, targets
+from pipeline.tasks.recam import ratings as rating_tasks
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.retry import retry
 
@@ -166,18 +167,18 @@ def rate(
     `undertone cloze rate imperceptibility --tool label_studio`
     """
     name = targets.check_subtask(subtask)
-    retry(ratings.select, name, day, limit, this_run())
+    retry(rating_tasks.select, name, day, limit, this_run())
     if tool == "label_studio":
-        count = projects.push(ratings.get_project(name), ratings.read_tasks(name), projects.find_studio())
+        count = projects.push(rating_tasks.get_project(name), rating_tasks.read_tasks(name), projects.find_studio())
         console.report(f"{format_quantity(count, 'task')} given to Label Studio")
         return
-    folder = out or ratings.get_project(name).folder
-    console.report(f"{folder}: {format_quantity(ratings.export(name, folder, rater or []), 'task')}")
+    folder = out or rating_tasks.get_project(name).folder
+    console.report(f"{folder}: {format_quantity(rating_tasks.export(name, folder, rater or []), 'task')}")
 
 
 def import_ratings(
     subtask: OneSubtask,
-    files: Annotated[list[Path] | None, Argument(help="Answers: sheets, or long tables.")] = None,
+    paths: Annotated[list[Path] | None, Argument(help="Answers: sheets, or long tables.")] = None,
     tool: Tool = "files",
     as_json: Json = False,
 ) -> None:
@@ -189,9 +190,9 @@ def import_ratings(
     --tool simulated`
     """
     name = targets.check_subtask(subtask)
-    if tool != "files" or files:
-        retry(ratings.collect, name, files or [], tool, projects.find_studio(), this_run())
-    items, selection = retry(ratings.flag, name, this_run())
+    if tool != "files" or paths:
+        retry(rating_tasks.collect, name, paths or [], tool, projects.find_studio(), this_run())
+    items, selection = retry(rating_tasks.flag, name, this_run())
     if tool == "simulated":
         console.report("these answers are simulated: the flags are no judgement of the items")
     columns = {"unanswerable": "is_unanswerable", "ambiguous": "is_ambiguous", "answers": "n"}
@@ -266,10 +267,10 @@ def evaluate_reader(
     """
     marks = {**dict(zip(("task_1", "task_2"), SUBTASKS, strict=True)), **dict(zip(SUBTASKS, SUBTASKS, strict=True))}
     file_name = items.name.lower() if items else ""  # such as Task_2_dev.jsonl or nonspecificity_test.jsonl
-    named = subtask or next((name for mark, name in marks.items() if mark in file_name), None)
-    if submissions and items and not named:
+    subtask_name = subtask or next((name for mark, name in marks.items() if mark in file_name), None)
+    if submissions and items and not subtask_name:
         raise BadInput(f"--submissions needs --subtask ({' or '.join(SUBTASKS)}): {items.name} names neither")
-    name = targets.check_subtask(named) if named else SUBTASKS[0]
+    name = targets.check_subtask(subtask_name) if subtask_name else SUBTASKS[0]
     reader = readers.load_model(model, name)
     rows = cloze.read(items).items if items else readers.read_items(name, "test")
     evaluations = readers.measure(rows, reader)

@@ -3,7 +3,6 @@
 An error that `explanations` does not know is a bug: 70, and a file with its places in the code and no message.
 """
 
-import contextlib
 import io
 import json
 import logging
@@ -24,7 +23,7 @@ from typer import echo
 
 from pipeline import left_out, logs, settings
 from pipeline.errors import UndertoneError
-from pipeline.explanations import BUG, Failure, flatten_message, list_places
+from pipeline.explanations import BUG, Failure, explain, flatten_message, list_places
 from pipeline.io.visible import escape_invisible
 from pipeline.private import make_folder
 from pipeline.progress import OnProgress, describe, show_lines, show_with
@@ -61,8 +60,6 @@ def prepare_streams() -> None:
 
 def report_failure(error: BaseException, *, is_debug: bool) -> int:
     """Print what ended the command and return its exit code."""
-    from pipeline.explanations import explain
-
     if is_closed(error):
         return CLOSED
     if isinstance(error, SystemExit) and isinstance(error.code, int):
@@ -257,7 +254,7 @@ def is_closed(error: BaseException) -> bool:
 
 def silence() -> None:
     """Discard what the buffers of both streams still hold, so that the interpreter's last flush cannot fail."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
+    with suppress(OSError, ValueError, AttributeError):
         null = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
             try:

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from pipeline import private, settings
 from pipeline.errors import BadInput
 
-COMMANDS = {
+RENAMED_COMMANDS = {
     "agree": "groups agree", "choose": "groups choose", "comment": "commenting comment", "compress": "ndd compress",
     "correlate": "commenting correlate", "distance": "pairs distance", "metric": "commenting", "ndd": "ndd distance",
     "ndd-study": "ndd", "ndd-study compress": "ndd measure", "pairs play": "pairs replay",
@@ -25,7 +25,7 @@ COMMANDS = {
 }  # fmt: skip
 """New words by old ones. An old name that is a family now, such as `ndd`, holds where no command of it follows."""
 
-OPTIONS: Mapping[str, Mapping[str, str]] = {  # new options by old ones, for each command by its new name
+RENAMED_OPTIONS: Mapping[str, Mapping[str, str]] = {  # new options by old ones, for each command by its new name
     "cloze rate": {"--count": "--limit", "--label-studio": "--tool label_studio", "--sheet": "--rater"},
     "collect": {"--thread": "--thread-id"},
     "commenting build": {
@@ -63,15 +63,15 @@ def rename(words: list[str], families: Mapping[str, Collection[str]]) -> list[st
     for count in (2, 1):
         old, rest = " ".join(words[:count]), words[count:]
         is_in_use = old in families and (not rest or rest[0] == "--help" or rest[0] in families[old])
-        if old in COMMANDS and not is_in_use:
-            changes[old] = COMMANDS[old]
-            words = [*COMMANDS[old].split(), *rest]
+        if old in RENAMED_COMMANDS and not is_in_use:
+            changes[old] = RENAMED_COMMANDS[old]
+            words = [*RENAMED_COMMANDS[old].split(), *rest]
             break
     count = 2 if words[0] in families else 1
     if changes and " " in changes[old]:
         count = len(changes[old].split())
     command, rest = words[:count], words[count:]
-    new_options = OPTIONS.get(" ".join(command[:2]), {}) or OPTIONS.get(command[0], {})
+    new_options = RENAMED_OPTIONS.get(" ".join(command[:2]), {}) or RENAMED_OPTIONS.get(command[0], {})
     end = rest.index("--") if "--" in rest else len(rest)
     options: list[str] = []
     for word in rest[:end]:

@@ -15,6 +15,7 @@ Day = Annotated[  # `MaybeDay` is empty where no day is named, `Day` is today's 
 ]
 Json = Annotated[bool, Option("--json", help="JSON instead of a table: one object a line.")]
 TextColumn = Annotated[str | None, Option("--text-column", "-c", help="Column with texts; text or comment by default.")]
+Changes = Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the recipe; repeat it.")]
 Model = Annotated[str | None, Option("--model", "-m", help="Folder or id of a model; by default the one in force.")]
 ModelFolder = Annotated[Path | None, Option("--out", "-o", help="Folder for the model, instead of the registry.")]
 TableFile = Annotated[Path | None, Option("--out", "-o", help="Write csv, tsv, jsonl or parquet.")]

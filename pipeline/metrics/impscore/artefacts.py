@@ -157,7 +157,7 @@ TAU, SHARE, AUC = "kendall_tau", "pairs_in_order", "auc"
 CHANCE: Mapping[str, float] = {TAU: 0.0, SHARE: 0.5, AUC: 0.5}
 SURFACE = BASELINES[:3]
 TRANSFER = "shipped words"  # words, fitted on the shipped groups as the shipped model is
-OTHERS = (*SURFACE, TRANSFER, "chance")
+BASELINE_SCORERS = (*SURFACE, TRANSFER, "chance")
 LEAST = 10  # groups for an interval
 
 

@@ -162,9 +162,9 @@ class Corpus:
         """List a page of the rows of a view, and count all its rows."""
         condition, values = build_condition(view, self.columns)
         hits = f"with hits as materialized (select n, {view.sort} from comments where {condition})"
-        shown = f"select n from hits order by {view.order} limit {PAGE} offset ?"
+        page_ids = f"select n from hits order by {view.order} limit {PAGE} offset ?"
         columns = f"n, text, title, {self.names}, (select count(*) from hits) as count"
-        sql = f"{hits} select {columns} from comments where n in ({shown}) order by {view.order}"
+        sql = f"{hits} select {columns} from comments where n in ({page_ids}) order by {view.order}"
         rows = self.select(sql, [*values, page * PAGE])
         return {"rows": list_dicts(rows.drop("count")), "count": rows["count"][0] if rows.height else 0}
 

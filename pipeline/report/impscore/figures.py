@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.metrics.impscore.artefacts import BASELINES, CHANCE, OTHERS
+from pipeline.metrics.impscore.artefacts import BASELINE_SCORERS, BASELINES, CHANCE
 from pipeline.metrics.impscore.studies import LABELS
 from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
 from pipeline.report import figures as plot
@@ -175,8 +175,8 @@ def draw_validation(studies: pl.DataFrame) -> str:
     numbers = average_runs(studies, "validation").drop_nulls("value").sort("subset", "lang")
     numbers = numbers.with_columns(panel=pl.format("{} ({})", "subset", "lang"), mark=pl.lit("scorer"))
     metrics = dict(numbers.select("panel", "metric").unique(maintain_order=True).iter_rows())
-    scorers = order_names({*numbers["by"]} - {*OTHERS}, ())
-    names = [*scorers, *(name for name in OTHERS[:-1] if name in numbers["by"])]
+    scorers = order_names({*numbers["by"]} - {*BASELINE_SCORERS}, ())
+    names = [*scorers, *(name for name in BASELINE_SCORERS[:-1] if name in numbers["by"])]
     return plot.draw_dots(
         index_rows(numbers, "panel", "by", "mark"),
         {panel: f"{plot.wrap_name(panel)}\n{plot.wrap_name(metric)}" for panel, metric in metrics.items()},

@@ -8,7 +8,7 @@ import polars as pl
 from markupsafe import Markup
 
 from pipeline.io.visible import escape_invisible
-from pipeline.metrics.impscore.artefacts import BASELINES, OTHERS, SURFACE
+from pipeline.metrics.impscore.artefacts import BASELINE_SCORERS, BASELINES, SURFACE
 from pipeline.metrics.impscore.studies import compute_quantiles, tabulate_figure_3
 from pipeline.papers.impscore import SPACES, TABLE_2
 from pipeline.report import sections
@@ -260,8 +260,8 @@ def _build_detection(studies: pl.DataFrame) -> Section:
 def _build_validation(studies: pl.DataFrame) -> Section:
     rows = average_runs(studies, "validation").filter(pl.col("by") != "chance")
     missing = rows.filter(pl.col("value").is_null())["subset"].unique().sort()
-    numbers = rows.drop_nulls("value").sort("subset", "lang", pl.col("by").is_in(OTHERS), "by")
-    scorers = numbers.filter(~pl.col("by").is_in(OTHERS))
+    numbers = rows.drop_nulls("value").sort("subset", "lang", pl.col("by").is_in(BASELINE_SCORERS), "by")
+    scorers = numbers.filter(~pl.col("by").is_in(BASELINE_SCORERS))
     surface = numbers.filter(pl.col("by").is_in(SURFACE)).group_by("subset", "lang").agg(best=pl.col("value").max())
     beaten = scorers.join(surface, on=("subset", "lang")).filter(pl.col("value") > pl.col("best"))
     counts = [

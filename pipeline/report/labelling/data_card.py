@@ -1,4 +1,4 @@
-"""The data card of a released data set, in Markdown, and the raters' guidelines, as an HTML page that needs no network.
+"""The data card of a released data set, in Markdown.
 
 A card says what is in a data set, how it was made, and what it must not be taken for; its text is in data_card.md.
 Names are hostile data: all of them are escaped.
@@ -6,13 +6,10 @@ Names are hostile data: all of them are escaped.
 
 import datetime
 import re
-from importlib.resources import files
 from typing import NamedTuple
 
 import polars as pl
-from markdown_it import MarkdownIt
 
-from pipeline.errors import BadInput
 from pipeline.label import schema, simulated
 from pipeline.report.sections import format_number, render_template
 from pipeline.tables import TABLES
@@ -126,19 +123,3 @@ def _escape(value: object) -> str:
     line = " ".join(str(value).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     line = re.sub(r"[\\`*_{}\[\]|~#!]|:(?=//)|(?<=www)\.", r"\\\g<0>", line)
     return re.sub(r"^(\d*)([-+.)])(?=[\s-]|$)", r"\1\\\2", line)  # what would begin a list or a rule
-
-
-LANGS = {"zh": "zh-Hans", "en": "en"}
-"""Languages there are guidelines in, with the tag that makes a browser choose fitting glyphs."""
-
-
-def render_guidelines(lang: str) -> str:
-    """Render the guidelines in a language, with the version of the label schema at the foot; BadInput without any."""
-    if lang not in LANGS:
-        raise BadInput(f"lang should be one of {', '.join(LANGS)}, found {lang!r}")
-    text = files("pipeline.label").joinpath("guidelines", f"{lang}.md").read_text(encoding="utf-8")
-    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
-    body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
-    title = text.partition("\n")[0].removeprefix("# ")
-    version = schema.hash_schema()
-    return render_template("labelling/guidelines.html", lang=LANGS[lang], title=title, body=body, version=version)

@@ -84,7 +84,7 @@ def build_tests(frame: pl.DataFrame) -> Section:
 
 
 def build_overlap(frame: pl.DataFrame) -> list[Section]:
-    built, measures = [], list_names(frame, "measure")
+    overlap_sections, measures = [], list_names(frame, "measure")
     sentence = (
         "The table has the correlation with people's grades of sentence pairs, by word overlap. The overlap is the "
         "share of the shorter sentence's words that are also in the other sentence. In the paper, the cosine falls "
@@ -99,8 +99,8 @@ def build_overlap(frame: pl.DataFrame) -> list[Section]:
             threshold_text = "none" if threshold < 0 else "all" if threshold >= 1 else f"> {threshold:g}"
             rows.append([threshold_text, *map(sections.format_interval, measure_rows), format_largest_n(measure_rows)])
         title, figure = f"Correlation by word overlap: {name}", figures.draw_overlap(part, name)
-        built.append(Section(sentence, columns, rows, figure, title=title))
-    return built
+        overlap_sections.append(Section(sentence, columns, rows, figure, title=title))
+    return overlap_sections
 
 
 def _get_spread(rows_by_key: Mapping[tuple[Any, ...], Row], *key: str) -> dict[int, float]:
@@ -109,7 +109,7 @@ def _get_spread(rows_by_key: Mapping[tuple[Any, ...], Row], *key: str) -> dict[i
 
 
 def build_distributions(frame: pl.DataFrame) -> list[Section]:
-    built = []
+    distance_sections = []
     sentence = (
         "Positive edits share a property with the replaced words; negative edits do not. A good measure separates the "
         "two strips. The paper shows bounded and unbounded NDD (figures 7 and 8)."
@@ -129,8 +129,8 @@ def build_distributions(frame: pl.DataFrame) -> list[Section]:
             count = sections.format_count(counts[test, label]["n"])
             rows.append([test_name, label, *map(sections.format_number, quantiles.values()), count])
         title, figure = f"Distances of edits: {name}", figures.draw_strips(groups, name)
-        built.append(Section(sentence, columns, rows, figure, text_count=2, title=title))
-    return built
+        distance_sections.append(Section(sentence, columns, rows, figure, text_count=2, title=title))
+    return distance_sections
 
 
 def build_predicates(frame: pl.DataFrame) -> Section:

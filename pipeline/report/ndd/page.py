@@ -9,7 +9,7 @@ from pipeline.metrics.ndd.pruning import DEPTHS, SUBTREES
 from pipeline.papers import ndd as paper
 from pipeline.papers.ndd import BASELINES, METRICS, SYSTEMS
 from pipeline.report import sections
-from pipeline.report.ndd import figures
+from pipeline.report.ndd import figures, sentences
 from pipeline.report.ndd.figures import name_system
 from pipeline.report.ndd.measure_sections import (
     Row,
@@ -238,7 +238,7 @@ PARTS = {
     "compressions": Part("Compression quality", _build_compressions, "source lang by metric", _INTERVAL),
     "significance": Part("Significance of differences", _build_significance,
                          "source one other metric", "difference? low? high? p?"),
-    "examples": Part("Dropped words by round", figures.show_rounds),
+    "examples": Part("Dropped words by round", sentences.show_rounds),
     "ratios": Part("Compression ratio by threshold", _build_ratios, "source threshold longest metric", "value?"),
     "positions": Part("Kept words by position", _build_positions, "source system bin", "value? n?"),
     "human": Part("Human grades of compressions", build_human, "system metric", "mean? low? high? n?"),
@@ -246,7 +246,7 @@ PARTS = {
     "overlap": Part("Correlation by word overlap", build_overlap, "measure threshold metric", _INTERVAL),
     "distributions": Part("Distances of edits", build_distributions,
                           "test measure label quantile", "value? n?"),
-    "explained": Part("Contribution of words to the distance", figures.explain_pairs),
+    "explained": Part("Contribution of words to the distance", sentences.explain_pairs),
     "pruning": Part("Dropped words in the syntax tree", _build_pruning, "system threshold metric", _INTERVAL),
     "predicates": Part("Predicate detection", build_predicates, "measure edit metric", _INTERVAL),
     "shift": Part("Correlations of the context shift", build_shift, "source other metric", _INTERVAL),

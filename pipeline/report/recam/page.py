@@ -205,7 +205,7 @@ def _build_matrix(frame: pl.DataFrame) -> Section:
     for row in frame.iter_rows(named=True):
         cell = row["trained_on"], row["tested_on"]
         drop, published = drops.get(cell), TABLES_6_7.get(row["tested_on"]) if cell in drops else None
-        paper = " to ".join(f"−{lost:.3f}" for lost in published.drops) if published else "–"
+        paper = " to ".join(f"−{drop:.3f}" for drop in published.drops) if published else "–"
         against_home = format_signed(None if drop is None else -drop)
         rows.append([*cell, format_interval(row, "accuracy"), against_home, paper, format_count(row["n"])])
     sentence = (

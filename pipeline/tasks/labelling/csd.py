@@ -142,9 +142,9 @@ def push(project: str, step: Step, tool: Tool, studio: Studio | None = None) -> 
 
 def export(folder: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None, sheets: Sequence[str] = ()) -> None:
     """Write tasks.jsonl, the guidelines, a sheet for each named rater, and an empty folder for labels."""
-    from pipeline.report.labelling import data_card
+    from pipeline.report.labelling import guidelines
 
-    pages = {f"guidelines_{lang}.html": data_card.render_guidelines(lang) for lang in ("zh", "en")}
+    pages = {f"guidelines_{lang}.html": guidelines.render(lang) for lang in ("zh", "en")}
     projects.export(folder, tasks, schema.CSD, pages, dict.fromkeys(sheets, tasks), labels=labels)
     (folder / "labels").mkdir(exist_ok=True)
 

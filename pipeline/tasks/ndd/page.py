@@ -9,7 +9,7 @@ from pipeline.errors import Missing
 from pipeline.metrics.ndd import compression as measures
 from pipeline.metrics.ndd import distance
 from pipeline.metrics.ndd.similarity import CASES
-from pipeline.report.ndd import figures, page
+from pipeline.report.ndd import page, sentences
 from pipeline.slices import parse_day
 from pipeline.tasks.ndd import compressions, masked_lm
 from pipeline.tasks.record import pages
@@ -110,7 +110,7 @@ def _select_examples(rows: pl.DataFrame) -> list[dict[str, Any]] | None:
     rows = rows.filter(rank == rank.min().over("source", "lang")).sort("source", "lang", "item_id")
     if not rows.height:
         return None
-    count = max(figures.EXAMPLES // rows.select("source", "lang").n_unique(), 1)
+    count = max(sentences.EXAMPLES // rows.select("source", "lang").n_unique(), 1)
     rows = rows.group_by("source", "lang", maintain_order=True).head(count)
     is_kept = pl.col("gold").list.eval(pl.element() == 0)
     return rows.select("source", "lang", "words", "rounds", "system", gold=is_kept).to_dicts()

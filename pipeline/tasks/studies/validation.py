@@ -55,10 +55,12 @@ def measure(
     judged = warehouse.scan("scores", pl.col("metric") == "implicitness_judged").rename({"model_id": "by"})
     judged_values = _average(judged.select("by", "text_hash", "value", "signature").collect())
     refs, tables = list_models(models, day), [judged_values, *map(read_values, values or ())]
-    _refuse_repeats([*refs, *artefacts.OTHERS, *(name for t in tables for name in t["by"].unique())], "scorers")
+    _refuse_repeats(
+        [*refs, *artefacts.BASELINE_SCORERS, *(name for t in tables for name in t["by"].unique())], "scorers"
+    )
     rows = [row for benchmark in benchmarks for row in _measure(benchmark, refs, tables, on_progress)]
     numbers = pl.DataFrame(rows, schema=SCHEMA).with_columns(pl.col(pl.Float64).round(studies.DECIMALS))
-    if numbers["by"].is_in([*refs, *artefacts.OTHERS]).all():
+    if numbers["by"].is_in([*refs, *artefacts.BASELINE_SCORERS]).all():
         missing["judged values"] = "`undertone validate --texts`, `undertone judge`, then --values FILE"
     return numbers, missing
 

@@ -21,11 +21,11 @@ def list_options(command: str) -> set[str]:
 
 def test_each_new_name_exists_and_each_old_one_is_gone() -> None:
     """The tables of old names agree with the commands and options that there are."""
-    for old, new in lazy.COMMANDS.items():
+    for old, new in lazy.RENAMED_COMMANDS.items():
         words = " ".join(word for word in new.split() if not word.startswith("--"))
         assert words in {*PLACES, *FAMILIES}, new
         assert old not in PLACES
-    for command, options in lazy.OPTIONS.items():
+    for command, options in lazy.RENAMED_OPTIONS.items():
         names = list_options(command)
         assert {new.split()[0] for new in options.values()} <= names, command
         assert not set(options) & names, command

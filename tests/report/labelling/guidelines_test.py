@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.label import schema
-from pipeline.report.labelling.data_card import LANGS, render_guidelines
+from pipeline.report.labelling.guidelines import LANGS, render
 from tests.support.pages import check_offline
 
 
@@ -66,7 +66,7 @@ def page(lang: str) -> Guidelines:
 
 def test_page_is_sound(lang: str, page: Guidelines) -> None:
     """It needs no network, has all tables and codes, names its language and schema; paper stays white."""
-    html = render_guidelines(lang)
+    html = render(lang)
     check_offline(html)
     assert "://" not in html
     assert [t for _, t in page.tables if len({len(row) for row in t}) != 1] == []
@@ -142,4 +142,4 @@ def test_languages_say_the_same() -> None:
 def test_no_other_language() -> None:
     """A language without guidelines is refused, with those there are."""
     with pytest.raises(BadInput, match=r"one of zh, en, found '\.\./en'"):
-        render_guidelines("../en")
+        render("../en")
