@@ -184,7 +184,7 @@ def evaluate_recovery(
         raise BadInput("a fitted model writes meanings and chooses none; give --references, or --llm")
     summary = picks = None
     if references:
-        rows = contexts.read(references)[:limit]
+        rows = contexts.read_references(references)[:limit]
         if llm or model:
             rows, summary = _recover(rows, llm, model, max_cost, cache_only)
     else:
@@ -215,7 +215,7 @@ def train_recovery(
 
     Example: `undertone train recovery notes.csv -o model/ --from google/mt5-small@<commit>`
     """
-    rows = recovery.split_references(contexts.read(references))
+    rows = recovery.split_references(contexts.read_references(references))
     changes = {"epochs": epochs, "learning_rate": learning_rate, "seed": seed}
     with console.working("training"):
         history = recovery.train(rows, out, start=start, changes=changes)

@@ -247,10 +247,10 @@ def encode(
     is_padded = is_gpu or encoder.precision == "float32"
 
     def embed(lengths: IndexArray, make_features: MakeFeatures, start: int, batch: IndexArray) -> IndexArray:
-        filled = batch if is_padded else np.resize(batch, max(1, budget // int(lengths[batch[0]])))  # some repeat
+        padded_rows = batch if is_padded else np.resize(batch, max(1, budget // int(lengths[batch[0]])))  # some repeat
         try:
             with torch.inference_mode():  # holds for one thread only
-                vectors = reduce(embed_batch(encoder, make_features(filled)).float())
+                vectors = reduce(embed_batch(encoder, make_features(padded_rows)).float())
                 out[rows[start + batch]] = vectors[: len(batch)].cpu().numpy()
         except torch.OutOfMemoryError:  # of a GPU that others use too
             if len(batch) == 1:
@@ -267,8 +267,8 @@ def encode(
             for start, (lengths, make_features) in zip(range(0, len(distinct), size), tokenized, strict=True)
             for batch in make_batches(lengths, budget, is_padded=is_padded)
         )
-        for ended in _map_ahead(pool, embed, batches, 2 * encoder.threads):
-            on_progress(int(counts[ended].sum()))
+        for rows_of_batch in _map_ahead(pool, embed, batches, 2 * encoder.threads):
+            on_progress(int(counts[rows_of_batch].sum()))
     repeats = np.flatnonzero(sources != np.arange(len(texts)))
     out[repeats] = out[sources[repeats]]
     return out

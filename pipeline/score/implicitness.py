@@ -65,8 +65,10 @@ def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
         except RuntimeError as error:
             raise BadInput(f"the weights of head {name!r} do not fit its configuration: {error}") from error
         encoder = load_adapter(encoder, weights) if weights else encoder
-        moved = Readout(**{key: value.to(encoder.device) for key, value in readout.items()}) if readout else None
-        heads[name] = Head(encoder, model.eval().to(encoder.device), moved)
+        device_readout = (
+            Readout(**{key: value.to(encoder.device) for key, value in readout.items()}) if readout else None
+        )
+        heads[name] = Head(encoder, model.eval().to(encoder.device), device_readout)
     return heads
 
 

@@ -89,11 +89,11 @@ def rules(rows: pl.DataFrame, analyse: tagging.Analyzer, scorer: Any, store: sen
 def build(count: int, in_context: bool, place: str) -> dict[str, float]:
     """Find the targets of so many articles, a Parquet file for each shard; counts, CPU seconds, memory in MB."""
     from pipeline.models import encoder
-    from pipeline.models.recam import word_features
+    from pipeline.models.recam import contextual, word_features
 
     by, folder = encoder.load(threads=1), Path(place)
     near: list[Filter] = [building.build_passage_filter(word_features.make_static_lookup(by))]
-    near += [building.build_context_filter(partial(word_features.embed_tokens, by))] if in_context else []
+    near += [building.build_context_filter(partial(contextual.embed_tokens, by))] if in_context else []
     analyse, store, scorer = tagging.load_counts().analyse, senses.load(folder / "senses"), trained(by)
     started = time.process_time()
     token_count = target_count = 0

@@ -11,6 +11,7 @@ from pipeline import sample, warehouse
 from pipeline.tasks.impscore import pairs, train
 from pipeline.tasks.studies import validation
 from tests.commands.conftest import Run
+from tests.support.rows.filled import filled
 from tests.support.servers.llm_server import Server
 
 DAY = sample.DAY
@@ -90,6 +91,19 @@ def test_data_sets(run: Run, source: str, model_dir: Path) -> None:
     }  # fmt: skip
     second = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", source, "--seed", 1, "--json")
     assert second.rows == [*rows, notes]
+
+
+def test_what_data_sets_leave_out(run: Run, tables: Path, model_dir: Path) -> None:
+    """Repeated texts, and of the paper's data sets those that are not problematic, are counted."""
+    texts = [*SENTENCES, SENTENCES[0], ("so it is", "implicit")]
+    for source in ("mine", "sbic"):
+        rows = [{"source": source, "item_id": str(n), "text": row[0], "label": row[1]} for n, row in enumerate(texts)]
+        warehouse.overwrite("sentences", warehouse.make_slice(source=source), filled("sentences", *rows))
+    run("study", "data-sets", "--day", DAY, "--model", model_dir).check(
+        0,
+        "study: left out 2 as repeated_text: the data set has the text several times",
+        "study: left out 1 as not_problematic",
+    )
 
 
 @pytest.mark.parametrize("name", ["small-model", "moderation:mod-1"])

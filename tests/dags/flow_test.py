@@ -262,10 +262,14 @@ def test_data_sets_to_a_model(run: Run, tiny_encoder: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("dag_id", "conf"),
     [
-        ("ndd", {"treebank": "none.conllu"}), ("commenting", {"first_day": "2026-11-20", "last_day": "2026-11-01"}),
-        ("studies", {"studies": ["detection"], "ask": "m", "detect": ["none"]}), ("recam", {"source": "none"}),
+        ("ndd", {"treebank": "none.conllu"}),
+        ("ndd", {"model": "count", "adapt": "embedded"}),
+        ("commenting", {"numbers": {"att": {"epoch": 2}}}),
+        ("commenting", {"first_day": "2026-11-20", "last_day": "2026-11-01"}),
+        ("studies", {"studies": ["detection"], "ask": "m", "detect": ["none"]}),
+        ("recam", {"source": "none"}),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_computed_fails_in_the_first_task(run: Run, dag_id: str, conf: dict[str, Any]) -> None:
     """A missing file, a model or a number that there is not: its first task fails at once, and no task follows."""
     dag_run = run(dag_id, day=DAY, **conf)

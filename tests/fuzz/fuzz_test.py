@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.collect import importers
-from pipeline.errors import BadInput
+from pipeline.collect.sites.adapters import parse
+from pipeline.errors import BadInput, SchemaDrift
 from pipeline.io.lines import MAX_DEPTH, Limits, parse_json, parse_value, read_lines, read_text
 from pipeline.io.rows import read_chunks
 from pipeline.io.spreadsheets import escape_formula, unescape_formula
@@ -167,6 +168,13 @@ def test_parquet_with_times_beyond_python(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["a"], "created_at": pa.array([2**45], pa.timestamp("s"))}), path)
     with pytest.raises(BadInput, match="not a readable Parquet file"):
         list(importers.read(path, None, {}, None))
+
+
+def test_ids_that_are_objects() -> None:
+    """An object for an id is drift, not the text of a dictionary."""
+    body = {"ok": 1, "data": {"data": [{"id": 1, "text": "a", "user": {"id": {"x": 1}}}]}}
+    with pytest.raises(SchemaDrift, match="an id should be a number or text"):
+        parse("weibo", body, "https://m.weibo.cn/x?id=1", None)
 
 
 @given(st.text())

@@ -18,7 +18,6 @@ TEXTS = (
 )  # fmt: skip
 NUMBERS = (0, -1, 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**40, 1e308, -0.0, 1.5, float("nan"),
            float("inf"), 253402300800, 99999999999999, -62135596801)  # fmt: skip
-LONGEST = 20_000  # characters of what is made longer
 
 
 def nested(rng: random.Random) -> Any:

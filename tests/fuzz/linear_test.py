@@ -41,7 +41,7 @@ READERS: dict[str, tuple[Callable[[str], object], list[Callable[[int], str]]]] =
     "clean": (lambda text: normalise(pl.Series("text", [text])), AMPERSANDS),
     "markup": (extract_text, [*TAGS, *AMPERSANDS]),
     "importers": (importers._MARKUP.search, TAGS),
-    "private particulars": (scrub, [repeated(part) for part in ("qq1", "@a", "138 ", "a@a.")]),
+    "private particulars": (scrub, [repeated(part) for part in ("qq1", "@a", "138 ", "a@a.", "http://", "回复@a:", "a.", "1")]),
     "language": (lambda text: pl.DataFrame({"text": [text]}).select(detect_language()), [repeated("["), repeated("http://")]),
     "visible": (escape_invisible, [repeated("\u202e"), repeated("⟨U+")]),
     "hidden": (unescape_invisible, [repeated("⟨U+202E⟩"), repeated("⟨U+")]),

@@ -605,7 +605,7 @@ TARGETS: Mapping[str, Target] = {
     "cloze": Target(6_000, partial(_jsonl, _all(cloze.read), _CLOZE)),
     "questions": Target(4_000, partial(_jsonl, groups.read_questions, _QUESTIONS)),
     "choices": Target(4_000, partial(_jsonl, contexts.read_choices, _CHOICES)),
-    "references": Target(5_000, partial(_jsonl, contexts.read, _NOTES)),
+    "references": Target(5_000, partial(_jsonl, contexts.read_references, _NOTES)),
     "groups": Target(4_000, partial(_jsonl, groups.read, sample.GROUPS["en"])),
     "similar": Target(4_000, partial(_jsonl, _all(pairs.read_graded), sample.SIMILAR)),
     "compressions": Target(4_000, partial(_jsonl, _all(compression.read), sample.COMPRESSIONS)),

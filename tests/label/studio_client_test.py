@@ -162,6 +162,14 @@ def test_an_import_that_ends_late_leaves_no_copies(studio: Studio, client: httpx
     assert [t["id"] for t in studio.tasks] == after
 
 
+def test_a_copy_of_which_little_is_known_stays(studio: Studio, client: httpx.Client, project: int) -> None:
+    """A server that does not say whether a rater has begun a task has none of its tasks removed."""
+    copies = [{"id": n, "data": build_items(1)[0]["data"], "total_annotations": 0} for n in (7, 8)]
+    studio.faults["GET tasks"] = [(200, {"tasks": copies, "total": 2})]
+    assert studio_client.push(client, project, build_items(1)) == 0
+    assert not [name for name in studio.served if name.startswith("DELETE")]
+
+
 @pytest.mark.parametrize(
     ("count", "error", "message"),
     [(3, Retry, r"3 tasks of project 1 .* not there"), (2, SchemaDrift, "took 2 tasks, expected 3")],

@@ -50,6 +50,18 @@ def test_the_adjudicator_gets_the_labels_of_the_round() -> None:
     assert later["labels"] == [{"rater": "A", "sarcasm": "0"}]
 
 
+def test_letters_are_no_persons() -> None:
+    """Over many tasks each of three raters is called A about as often as the others."""
+    tasks = build_tasks([f"第{n}次" for n in range(300)])
+    values = {"amy": "1", "bo": "0", "cy": "-1"}
+    rows = [
+        build_row(task_id=task, rater_id=rater, value=values[rater]) for task in tasks["task_id"] for rater in values
+    ]
+    labels = label_files.check_rows([("", row) for row in rows], tasks, name="x")
+    first = [task["labels"][0]["sarcasm"] for task in task_files.build_rows(tasks, labels)]
+    assert min(first.count(value) for value in schema.TAGS) > 60  # 100 expected; 5 standard deviations are 41
+
+
 @pytest.mark.parametrize("ending", [".csv", ".xlsx"])
 def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
     """Cells filled into a sheet are labels, empty cells are none, and texts that look like formulas change nothing."""

@@ -49,6 +49,13 @@ def test_rewriting_prompts_demand_the_sentence_alone(name: str) -> None:
     assert all(part in text for part in parts[name[-2:]])
 
 
+def test_the_hate_prompts_keep_to_the_claim() -> None:
+    """The hate prompts are for research on detection and ask for no more than is hinted."""
+    english, chinese = (" ".join(prompt.load(f"hate_{lang}").text.split()) for lang in ("en", "zh"))
+    assert all(part in english for part in ("research", "nothing stronger than what is hinted", "no slurs"))
+    assert all(part in chinese for part in ("研究", "不要比原意更强", "不要用侮辱性词语"))
+
+
 def test_the_other_forms_of_answer() -> None:
     """Dialogues: the answer alone. Groups: a JSON object of five. Problematic: one word."""
     assert "not the question again" in " ".join(prompt.load("dialogue_en").text.split())

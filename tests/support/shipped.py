@@ -8,7 +8,7 @@ import json
 import polars as pl
 
 from pipeline.io.atomic import write_text
-from pipeline.score.reference import format_reference
+from pipeline.score import reference
 from pipeline.tasks.impscore import references, selftest
 from pipeline.tasks.impscore.scoring import SHIPPED, choose_model
 from pipeline.training import registry
@@ -24,7 +24,7 @@ def main() -> None:
     lines = ",\n ".join(json.dumps(pair, ensure_ascii=False) for pair in zip(texts, values, strict=True))
     head = json.dumps({name: golden[name] for name in ("model_id", "tolerance")})[:-1]
     write_text(SHIPPED / selftest.FILE, f'{head}, "texts": [\n {lines}\n]}}\n')
-    write_text(SHIPPED / references.FILE, format_reference(references.build_reference(ref=model_id)))
+    write_text(reference.SHIPPED, reference.format_reference(references.build_reference(ref=model_id)))
 
 
 if __name__ == "__main__":

@@ -105,8 +105,9 @@ def read_questions(path: Path) -> pl.DataFrame:
 def build_questions(groups: pl.DataFrame, options: int = OPTIONS, seed: int = SEED) -> pl.DataFrame:
     """Build a question from each graded group: which most implicit sentence means its most explicit one?
 
-    The wrong options are drawn from other groups, and so is the index of the right one. Returns rows as of `read`, and
-    group, by the groups' names. BadInput if there are too few groups whose most implicit sentences differ.
+    The wrong options are drawn from other groups, and so is the index of the right one. Returns rows as of
+    `read_questions`, and group, by the groups' names. BadInput if there are too few groups whose most implicit
+    sentences differ.
     """
     ends = groups.sort("group", "level").group_by("group", maintain_order=True)
     questions = ends.agg(reference=pl.col("text").first(), hint=pl.col("text").last())

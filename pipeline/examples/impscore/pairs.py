@@ -13,7 +13,8 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.splits import NAMES, SEED, add_clusters, add_split
+from pipeline.examples.impscore.clusters import add_clusters
+from pipeline.examples.splits import NAMES, SEED, add_split
 from pipeline.io.fields import check_field
 from pipeline.io.hashes import hash_text
 from pipeline.io.rows import read_chunks
@@ -103,8 +104,8 @@ def _draw_hard(
     barred[:, 0] = False  # the first one is allowed, or must do
     for start in range(0, len(picks), _CHUNK):
         part = slice(start, start + _CHUNK)
-        anchors, others = (_normalise(vectors[vector_rows[rows]]) for rows in (part, candidates[part]))
-        cosine = np.einsum("nd,nkd->nk", anchors, others)
+        anchors, candidate_vectors = (_normalise(vectors[vector_rows[rows]]) for rows in (part, candidates[part]))
+        cosine = np.einsum("nd,nkd->nk", anchors, candidate_vectors)
         rank = np.where(cosine < TOO_ALIKE, cosine, -1 - cosine)  # too similar ones come after all others
         rank[barred[part]] = -np.inf
         picks[part] = np.take_along_axis(candidates[part], rank.argmax(axis=1, keepdims=True), axis=1)[:, 0]

@@ -102,8 +102,8 @@ def _drop_faulty(path: Path, items: Iterable[_Item], least: int = 1) -> Read:
         if name in names:
             raise BadInput(f"{path}: field 'item_id' should differ between items, found {name!r:.60} twice")
         names.add(name)
-        short, kept = len(words) < least, any(flags)
-        reason = find_fault(no_words=not words, short=short, not_aligned=not flags, nothing_kept=not kept)
+        is_short, has_kept = len(words) < least, any(flags)
+        reason = find_fault(no_words=not words, short=is_short, not_aligned=not flags, nothing_kept=not has_kept)
         if item_reason or reason:
             dropped.append((item_reason or reason, name))
         else:

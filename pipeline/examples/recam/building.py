@@ -294,7 +294,7 @@ class Choices(NamedTuple):
     candidates: pl.DataFrame  # item_id, word, token_count, best_rank, reason; null for those taken
 
 
-def choose(
+def choose_options(
     items: pl.DataFrame,
     candidates: pl.DataFrame,
     vectors: Vectors | None = None,

@@ -28,7 +28,7 @@ SOURCES: dict[str, Source] = {  # by name, in the order of Table 6
     "sbic": Source(published.read_sbic, None, 8_316, LABELS),
     "implicatures": Source(published.read_implicatures, published.DIALOGUE_PROMPT, 955, GPT35),
     "imppres": Source(published.read_imppres, None, 300, LABELS),
-    "ludwig": Source(published.read_ludwig, None, 718, GPT35),  # see dialogue.LUDWIG_ALTERNATIVE
+    "ludwig": Source(published.read_ludwig, None, 718, GPT35),  # see published.LUDWIG_ALTERNATIVE
     "semeval_irony": Source(published.read_semeval_irony, "irony_en", 1_316, GPT4),
     "absa": Source(published.read_absa, "review_en", 933, GPT35),
     "snarks": Source(published.read_snarks, "sarcasm_en", 180, GPT4),

@@ -93,9 +93,9 @@ def _finish(rows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(topic=pl.when(is_filled("topic")).then(clean("topic")).otherwise("context"))
     is_first = pl.struct("text", "context", "label").is_first_distinct()
     faults = {"blank_text": ~is_filled("text"), "no_label": ~is_filled("label"), "repeated_row": ~is_first}
-    kept, dropped = split_off(rows.select(COLUMNS), choose_first(faults), ["reason"])
+    kept_rows, dropped = split_off(rows.select(COLUMNS), choose_first(faults), ["reason"])
     left_out.record_rows("labelled comments", dict(dropped["reason"].value_counts().iter_rows()))
-    return kept
+    return kept_rows
 
 
 def split_by_topic(rows: pl.DataFrame) -> pl.DataFrame:
@@ -114,7 +114,7 @@ SARCASM_BENCH = CHOICES | {"kind": pl.String, "meanings": pl.List(pl.String)}
 LETTERS = "ABCD"  # CN-SarcasmBench's options
 
 
-def read(path: Path) -> pl.DataFrame:
+def read_references(path: Path) -> pl.DataFrame:
     """Read references of a csv, tsv or jsonl file: text, meaning, and where present context and plain.
 
     Rows of the same text and context, such as several raters' notes, are one item with several references, named by the

@@ -239,9 +239,10 @@ class Replacement(NamedTuple):
 def check_replacement(measure: Floats, ratings: Floats, epsilon: float = EPSILON) -> Replacement:
     """Test whether a measure [n], on the scale of the ratings, may replace the raters of ratings [n, raters].
 
-    NaN means that a rater did not rate a text. A text counts for a rater if another one rated it too. False discoveries
-    are controlled by Benjamini and Yekutieli's method. ValueError for fewer than two raters, or one without two texts
-    that another one rated.
+    It may replace a rater if it is as near to the others in a share of texts that is at most `epsilon` lower. NaN
+    means that a rater did not rate a text. A text counts for a rater if another one rated it too. False discoveries are
+    controlled by Benjamini and Yekutieli's method. ValueError for fewer than two raters, or one without two texts that
+    another one rated.
     """
     if ratings.ndim != 2 or ratings.shape[1] < 2:
         raise ValueError("the alternative-annotator test needs at least two raters")

@@ -90,8 +90,8 @@ def audit(pairs: pl.DataFrame) -> pl.DataFrame:
         i1, i2, i3 = (np.concatenate([part[side] for part in scored_parts]) for side in (1, 2, 3))
         for subset in ("all", *sorted(set(sources))):
             rows_of_subset = np.flatnonzero((sources == subset) | (subset == "all"))
-            implicit, others = np.tile(i1[rows_of_subset], 2), np.r_[i2[rows_of_subset], i3[rows_of_subset]]
-            share = float(np.mean(np.sign(implicit - others) + 1) / 2)  # a tie counts half
+            implicit, explicit = np.tile(i1[rows_of_subset], 2), np.r_[i2[rows_of_subset], i3[rows_of_subset]]
+            share = float(np.mean(np.sign(implicit - explicit) + 1) / 2)  # a tie counts half
             rows.append((subset, name, round(share, 6), len(rows_of_subset)))
     schema = {"subset": pl.String, "baseline": pl.String, "accuracy": pl.Float64, "pair_count": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")

@@ -125,7 +125,10 @@ _STUDY_MEASURES = ("kappa", "fleiss", "agreement", "tae")
 
 
 def simulate(items: int, accuracy: float, positive_rate: float, classes: int = 2) -> npt.NDArray[np.int8]:
-    """Simulate labels of raters who are right with probability `accuracy`: [items, raters and the truth]."""
+    """Simulate labels of raters who are right with probability `accuracy`: [items, raters and the truth].
+
+    The positive rate is the share of all classes but the first, in equal parts; so are a rater's wrong labels.
+    """
     rng = np.random.default_rng(SEED)
     shares = [1 - positive_rate, *[positive_rate / (classes - 1)] * (classes - 1)]
     truth = rng.choice(classes, (items, 1), p=shares).astype(np.int8)

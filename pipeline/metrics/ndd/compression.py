@@ -1,4 +1,4 @@
-"""How close compressions are to gold ones, simple baselines, and people's grades (NDD, section 4.2, tables 3 to 5, 13).
+"""How close compressions are to gold ones, simple baselines, and people's grades (NDD, section 4.2, appendix F).
 
 In: items as `examples.ndd.compression` reads them, and of each item which words are kept. Shares are in [0, 1]. Copying
 the sentence has an F1 of 0.59 on Google's sentences and 0.82 on Colloquial-SC, so an F1 needs the ratio next to it.
@@ -179,9 +179,9 @@ def _measure_sentences(predictions: Masks, items: pl.DataFrame) -> Mapping[str, 
 
 def _score_members(kept_words: list[str], gold_words: list[str]) -> float:
     """Compute the F1 of the shares of words that the other side has."""
-    kept, gold = set(kept_words), set(gold_words)
-    precision = sum(word in gold for word in kept_words) / max(len(kept_words), 1)
-    recall = sum(word in kept for word in gold_words) / len(gold_words)
+    kept_set, gold_set = set(kept_words), set(gold_words)
+    precision = sum(word in gold_set for word in kept_words) / max(len(kept_words), 1)
+    recall = sum(word in kept_set for word in gold_words) / len(gold_words)
     return 2 * precision * recall / (precision + recall) if precision else 0.0
 
 

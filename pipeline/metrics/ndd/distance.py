@@ -7,7 +7,8 @@ of w in W when w is masked, q'_w the same in W'. F is Hellinger's distance (sect
 divergence (section 4.2).
 
 The weights are those of the neighbours of a deleted span (appendix C; NDD-17 to 20; errata E17): a span is (start,
-end), the end not included, and d the number of words between a neighbour and it. The paper says once that weights go
+end), from 0, the end not included; its neighbours are the words left of it and those right of it, in order, and d is
+the number of words between a neighbour and it. The paper says once that weights go
 inversely with nearness; its formula μ^d has the near ones heavier, as here. Its section 2.1 prints the mean of -log p
 as PPL, and table 10's values look exponentiated: both are here under their own names.
 """

@@ -128,7 +128,7 @@ CASES = [Case(words, edits) for words, *edits in (map(str.split, sentences) for 
 ))]  # fmt: skip
 """Our own sentences, with the orders that the paper finds in its one (appendix B; NDD-39): a near word, one of another
 aspect, an opposite or implausible one; and another tense, another person, a broken agreement. A measure has the order
-where `ranking.kendall_tau(range(3), distances)` is 1. Only a masked model of quality can be held to it."""
+where `studies.kendall_tau(range(3), distances)` is 1. Only a masked model of quality can be held to it."""
 
 
 def _build_frame(rows: Sequence[Any], *numbers: str) -> pl.DataFrame:

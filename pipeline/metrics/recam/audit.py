@@ -100,7 +100,7 @@ def answer_blindly(items: pl.DataFrame) -> dict[str, Floats]:
     for row, article in enumerate(articles):
         rows_of_article[article].append(row)
     other_rows = ([other for other in rows_of_article[article] if other != row] for row, article in enumerate(articles))
-    other_questions = ["\n".join(questions[other] for other in others) for others in other_rows]
+    other_questions = ["\n".join(questions[other] for other in rows) for rows in other_rows]
     scores = {
         "often_right": right, "right_when_offered": (right + _PRIOR * chance) / (offered + _PRIOR),
         "often_offered": offered, "absent": -_find_in_texts(options, ordered["article"]),
@@ -187,13 +187,13 @@ def _describe_options(raw: Words) -> Iterator[list[str]]:
     for row in raw:
         options = [(option, option.lower(), _find_suffix(option.lower())) for option in row]
         for j, (as_written, option, suffix) in enumerate(options):
-            others = options[:j] + options[j + 1 :]
+            other_options = options[:j] + options[j + 1 :]
             likeness = {
-                "suffix": sum(other_suffix == suffix for *_, other_suffix in others),
-                "start": sum(other[:4] == option[:4] for _, other, _ in others),
-                "end": sum(other[-2:] == option[-2:] for _, other, _ in others),
-                "longer": sum(len(other) > len(option) for _, other, _ in others),
-                "capital": sum(other[:1].isupper() for other, *_ in others),
+                "suffix": sum(other_suffix == suffix for *_, other_suffix in other_options),
+                "start": sum(other[:4] == option[:4] for _, other, _ in other_options),
+                "end": sum(other[-2:] == option[-2:] for _, other, _ in other_options),
+                "longer": sum(len(other) > len(option) for _, other, _ in other_options),
+                "capital": sum(other[:1].isupper() for other, *_ in other_options),
             }
             yield [
                 f"w {option}", f"suffix {suffix}", f"size {min(len(option), 15)}",

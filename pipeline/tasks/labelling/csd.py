@@ -13,7 +13,7 @@ import polars as pl
 
 from pipeline import left_out, warehouse
 from pipeline.errors import BadInput, Missing, Retry
-from pipeline.examples.splits import cluster_near_duplicates
+from pipeline.examples.impscore.clusters import cluster_near_duplicates
 from pipeline.io.rows import read_chunks
 from pipeline.label import label_files, rating_files, schema, selection, simulated, stages
 from pipeline.label.selection import Rules

@@ -151,7 +151,7 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing) -> pl.
 def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: Choosing, rules: Rules) -> ChosenItems:
     """Choose wrong options for open items from what the readers proposed (section 3.5)."""
     is_paper = choosing.rule == "paper"
-    choose = building.choose if is_paper else balance.choose_balanced
+    choose = building.choose_options if is_paper else balance.choose_balanced
     candidates = proposals.filter(pl.col("rank") <= building.TOP) if is_paper else proposals
     vectors = targets.load_static_vectors(rules.vectors)
     chosen = choose(open_items, candidates, vectors, threshold=rules.similar, seed=choosing.seed)

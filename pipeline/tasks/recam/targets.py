@@ -155,9 +155,9 @@ def _list_filters(rules: Rules) -> Sequence[building.Filter]:
     """List the filters of section 3.4, the cheap ones first: each sees only what those before it keep."""
     filters = [*building.FILTERS, building.build_passage_filter(load_static_vectors(rules.vectors), rules.similar)]
     if rules.in_context:
-        from pipeline.models.recam import word_features
+        from pipeline.models.recam import contextual
 
-        states = partial(word_features.embed_tokens, load_encoder(), layer=rules.layer, pooling=rules.pooling)
+        states = partial(contextual.embed_tokens, load_encoder(), layer=rules.layer, pooling=rules.pooling)
         filters.append(building.build_context_filter(states, rules.similar))
     return filters
 

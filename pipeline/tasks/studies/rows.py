@@ -13,7 +13,8 @@ import polars as pl
 
 from pipeline import left_out, settings, warehouse
 from pipeline.errors import BadInput, Missing, Refused, check_name
-from pipeline.examples.splits import SEED, cluster_near_duplicates
+from pipeline.examples.impscore.clusters import cluster_near_duplicates
+from pipeline.examples.splits import SEED
 from pipeline.label import simulated
 from pipeline.metrics.impscore import studies
 from pipeline.metrics.impscore.studies import QUANTILES, compute_quantiles, tabulate_figure_3

@@ -12,8 +12,8 @@ from pipeline.collect.clean import hash_text
 from pipeline.errors import BadInput
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.impscore import pairs as paired
+from pipeline.examples.impscore.clusters import cluster_near_duplicates
 from pipeline.examples.sources.files import parse_numbers, read_table
-from pipeline.examples.splits import cluster_near_duplicates
 from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.impscore.artefacts import AUC, SHARE, TAU, TRANSFER
 from pipeline.progress import OnProgress

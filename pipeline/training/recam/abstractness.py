@@ -14,11 +14,12 @@ from torch import Tensor
 from pipeline.errors import BadInput
 from pipeline.metrics.resample import Floats
 from pipeline.models.encoder import Encoder, Vectors, check_kind, describe_encoder
-from pipeline.models.recam.word_features import Abstractness, Shape, Source, make_features, score_vectors
+from pipeline.models.recam.abstractness import Abstractness, Shape, score_vectors
+from pipeline.models.recam.word_features import Source, make_features
 from pipeline.models.word_vectors import WordVectors
 from pipeline.progress import iterate, track
 from pipeline.text.concreteness import Ratings
-from pipeline.training import loop
+from pipeline.training import recipes
 from pipeline.training.loop import check_loss
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class Recipe(Shape):
 PROFILES = {"paper": Recipe(), "undertone": Recipe(members=5, dropout=0.5, input_dropout=0.2, epochs=6)}
 """One network as in section 3.2, which states layers and no sizes; and ours, chosen inside training parts of MRC."""
 
-make_recipe = partial(loop.replace_numbers, PROFILES, above_zero={"learning_rate"})
+make_recipe = partial(recipes.replace_numbers, PROFILES, above_zero={"learning_rate"})
 
 
 class TrainingResult(NamedTuple):
@@ -114,7 +115,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> 
         raise BadInput(
             f"the scorer was trained on {config['dim']} dimensions; the vectors have {source.vectors.shape[1]}"
         )
-    model = Abstractness(config["dim"], loop.read_recipe(Recipe, config))
+    model = Abstractness(config["dim"], recipes.read_recipe(Recipe, config))
     model.load_state_dict(tensors)
     return partial(predict, model.eval(), source)
 

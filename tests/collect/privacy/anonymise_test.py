@@ -136,6 +136,7 @@ def test_no_planted_particular_survives(before: str, planted: str, after: str) -
     scrubbed = scrub(f"{before}{planted}{after}")
     assert planted not in scrubbed
     assert not re.search(r"[0-9]{4}|@", scrubbed)
+    assert scrub(scrubbed) == scrubbed
 
 
 def test_the_table_of_examples() -> None:

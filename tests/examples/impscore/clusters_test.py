@@ -5,7 +5,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.examples.splits import THRESHOLD, add_clusters, cluster_near_duplicates
+from pipeline.examples.impscore.clusters import THRESHOLD, add_clusters, cluster_near_duplicates
 
 BUS = "the council is bankrupt , so why should we {} pay for another bus lane that nobody uses ?"
 SHED = "a neighbour should {} be free to paint his shed , it is one of those small joys we call a hobby ."

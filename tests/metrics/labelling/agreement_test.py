@@ -158,6 +158,16 @@ def test_codes_of_another_shape(codes: np.ndarray) -> None:
         measure("fleiss_kappa", codes)
 
 
+@pytest.mark.parametrize("name", MEASURES)
+def test_interval_repeats_and_does_not_depend_on_order(name: str) -> None:
+    """The same seed gives the same ends, in any order of rows; another seed others."""
+    codes = np.random.default_rng(8).integers(0, 3, (50, 4))
+    interval = estimate_interval(name, codes, 200)
+    assert interval.value == measure(name, codes)
+    assert estimate_interval(name, codes[::-1], 200) == interval
+    assert estimate_interval(name, codes, 200, seed=7)[1:] != interval[1:]
+
+
 def build_labels(field: str, rows: list[tuple[str | None, ...]]) -> pl.DataFrame:
     """Build a frame as `tabulate` takes it, of one round, in which nothing waits."""
     entries = [(f"t{i}", field, *row) for i, row in enumerate(rows)]

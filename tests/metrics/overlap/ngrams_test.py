@@ -1,6 +1,9 @@
 """n-grams that candidates share with references: by hand, and cached for their batch alone."""
 
+from dataclasses import replace
+
 from pipeline.metrics.overlap.segments import find_matches, read_batches
+from tests.support.oracles.overlap_cases import draw_case, read_case
 
 
 def test_by_hand() -> None:
@@ -13,3 +16,11 @@ def test_by_hand() -> None:
     shared = zip(words.reference.tolist(), words.shared.tolist(), words.reference_times.tolist(), strict=True)
     assert sorted(shared) == [(0, 0, 2), (0, 1, 1), (1, 1, 1)]
     assert (pairs.first.tolist(), pairs.shared.tolist(), pairs.reference.tolist()) == ([0, 1], [0], [0])
+
+
+def test_matches_are_cached_for_their_batch_alone() -> None:
+    """A batch that is read twice is searched once; one made of it with other words is searched again."""
+    batch = read_case(draw_case(1, 5))
+    assert find_matches(batch, 3)[0] is find_matches(batch, 1)[0]
+    other = replace(batch, words=batch.words[::-1])
+    assert find_matches(other, 1)[0] is not find_matches(batch, 1)[0]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from pipeline.models.recam.word_features import Abstractness, Shape, score_vectors
+from pipeline.models.recam.abstractness import Abstractness, Shape, score_vectors
 
 
 def draw_vectors(n: int, dim: int, seed: int = 1) -> np.ndarray:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.models import encoder as encoders
 from pipeline.models.encoder import Encoder
-from pipeline.models.recam import word_features as work
-from pipeline.models.recam.word_features import embed_tokens
+from pipeline.models.recam import contextual as work
+from pipeline.models.recam.contextual import embed_tokens
 from tests.support.rows.tiny import build_roberta
 
 DOOR = ["please", "close", "the", "windowhat", "."]

@@ -12,7 +12,7 @@ from pipeline.metrics.impscore.studies import LABELS
 from pipeline.report.impscore.page import _PARTS, STUDIES, Contents, render
 from tests.report.impscore import samples
 from tests.report.impscore.samples import ABLATION, AUDIT, DATA_SETS, DETECTION, DIVERSITY, SENSITIVITY, TRIPLES
-from tests.support.pages import HOSTILE, Page, check_names, check_sections, texts
+from tests.support.pages import HOSTILE, Page, check_names, check_print, check_sections, texts
 
 EVALUATIONS = pl.DataFrame(
     {"metric": ["implicitness_accuracy", "implicitness_accuracy", "kendall_tau", "implicitness_accuracy"],
@@ -119,6 +119,14 @@ def test_studies_are_grouped_by_model() -> None:
     html = render(contents(studies=pl.concat([diversity, data_sets, SENSITIVITY.head(3)])))
     by_model = [f"{TITLES[name]} (model {model * 6})" for name, model in (("data_sets", "ab"), ("diversity", "cd"))]
     assert re.findall(r">([^<]+)</h2>", html) == [TITLES["sensitivity"], *by_model]
+
+
+def test_same_rows_same_bytes(full_page: str) -> None:
+    """Rows in another order give the same text, whose letters can be read in print."""
+    reversed_rows = {name: PARTS[name].reverse() for name in ("triples", "audit", "studies")}
+    assert render(contents(**{**PARTS, **reversed_rows})) == full_page
+    for svg in re.findall(r"<svg.*?</svg>", full_page, re.DOTALL):
+        check_print(svg)
 
 
 def test_names_stay_text(full_page: str) -> None:

@@ -257,6 +257,12 @@ def test_shares_of_the_distance_are_bars(page_tables: dict[str, list[list[str]]]
     assert html.index("[CLS]") < html.index("<span>冷</span></del>") < html.index("热")
 
 
+def test_same_rows_same_bytes(page: str) -> None:
+    """Rows in another order give the same page."""
+    shuffled = {name: DATA[name].sample(fraction=1, shuffle=True, seed=3) for name in FRAMES}
+    assert render(DAY, **{**DATA, **shuffled}, signatures=[SIGNATURE]) == page
+
+
 def test_names_stay_text(page: str) -> None:
     """Hostile sentences, sources, systems and languages add no element and no handler."""
     frames: dict[str, Any] = {}

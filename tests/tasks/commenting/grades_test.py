@@ -32,6 +32,20 @@ def fill_in(folder: Path, rater: str, grade: int) -> Path:
     return path
 
 
+def test_each_comment_goes_to_two_of_five(folder: Path, tmp_path: Path) -> None:
+    """Sheets together hold every task twice, never twice for one rater, and about as many each (AAC-08)."""
+    grades.export("references", folder, RATERS)
+    sheets = {rater: pl.read_excel(folder / f"{rater}.xlsx", sheet_id=1)["task_id"] for rater in RATERS}
+    assert {len(sheet) for sheet in sheets.values()} == {64, 65}
+    assert set(pl.concat(sheets.values()).value_counts()["count"]) == {2}
+    assert all(sheet.n_unique() == len(sheet) for sheet in sheets.values())
+    with pytest.raises(BadInput, match=r"anna.xlsx: is there and may hold grades"):
+        grades.export("references", folder, RATERS)
+    grades.export("references", tmp_path, RATERS)
+    for rater, sheet in sheets.items():
+        assert set(pl.read_excel(tmp_path / f"{rater}.xlsx", sheet_id=1)["task_id"]) == set(sheet)
+
+
 def test_grades_become_a_table_once_there_are_two(folder: Path) -> None:
     """A comment with one grade waits; with two its mean is in the table, and the kappa beside (AAC-09, AAC-10).
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline import __version__
 from pipeline.errors import BadInput, Missing
 from pipeline.score.compress.search import Search
 from pipeline.tasks.ndd import compressions, masked_lm, systems
@@ -109,6 +110,23 @@ def test_long_texts_and_other_systems_are_refused() -> None:
             compress(text, system="nnd")
     with pytest.raises(BadInput, match="mu and nu should be above 0 and at most 1, found 0 and 1"):
         compress(EN, distance=DistanceOptions(mu=0))
+
+
+def test_a_signature_names_what_is_not_usual() -> None:
+    """System, model, divergence, weights and code always; a number only where it is another than the usual one."""
+    lm = masked_lm.load_model()
+    plain = f"compression:ndd|{lm.model.signature}|divergence:kl|weights:balanced|undertone:{__version__}"
+    defaults = Method(search=Search(threshold=1.0), distance=DistanceOptions(mu=0.9))
+    assert Method().format_signature(lm) == defaults.format_signature(lm) == plain
+    search = Search(longest=3, threshold=0.5, rounds=2, ratio=0.44, spans="released")
+    numbers = DistanceOptions(divergence="hellinger", weighting="printed", mu=0.5, nu=0.25)
+    method = Method(system="fast_ndd", search=search, distance=numbers)
+    assert method.format_signature(lm).split("|")[4:-1] == [
+        "longest:3", "threshold:0.5", "rounds:2", "ratio:0.44", "spans:released", "divergence:hellinger",
+        "weights:printed", "mu:0.5", "nu:0.25",
+    ]  # fmt: skip
+    rival = Method(system="ppl_deleter", distance=numbers)  # it has neither divergence nor weights
+    assert rival.format_signature(lm) == f"compression:ppl_deleter|{lm.model.signature}|undertone:{__version__}"
 
 
 def test_the_language_whose_model_answers() -> None:

@@ -264,3 +264,22 @@ def test_thresholds_are_numbers_of_a_run() -> None:
     for value in (1.5, "0.3", True):
         with pytest.raises(BadInput, match="concrete_from should be a number from 0 to 1; found"):
             targets.parse_rules({"numbers": {"concrete_from": value}})
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"numbers": {"epoch": 2}}, "epoch"),
+        ({"profile": "masked", "epochs": -1}, "epochs"),
+        ({"profile": "nope"}, "no profile 'nope'; there are gated"),
+        ({"start": "none.txt"}, "start: none.txt: there is no such file"),
+        ({"vectors": "none.txt"}, "vectors: none.txt: there is no such file"),
+    ],
+)
+def test_parameters_that_readers_cannot_use(params: dict[str, object], message: str) -> None:
+    """The first task of the DAG refuses them, before words are looked for; those of the form are fine."""
+    names = ("ratings", "vectors", "conllu", "start", "epochs", "seed")
+    values = {**dict.fromkeys(names), "numbers": {}, "profile": "gated", "rule": "paper", "is_small": False}
+    options.check_params(values)
+    with pytest.raises(BadInput, match=message):
+        options.check_params({**values, **params})

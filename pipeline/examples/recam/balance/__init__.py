@@ -1,8 +1,9 @@
 """Wrong options that give nothing away without the passage (REC-16, REC-32, errata E15).
 
-By the paper's rule (`building.choose`) wrong options are words that readers like to name. A counter of how often each
-word is right in other items finds the right one without the passage. Here each option might be the gold word. Making
-each word wrong exactly four times as often as right fails: without its own item a gold word is right once less.
+By the paper's rule (`building.choose_options`) wrong options are words that readers like to name. A counter of how
+often each word is right in other items finds the right one without the passage. Here each option might be the gold
+word. Making each word wrong exactly four times as often as right fails: without its own item a gold word is right once
+less.
 
 Rates work: if a word of rate r is right about r times and wrong about 4 r times, each a Poisson number that does not
 depend on the other, leaving out one item shifts nothing. It takes four steps:
@@ -56,8 +57,9 @@ def choose_balanced(
 
     In a set of some hundreds of a shape words and rates are too few for the numbers to come out even. Candidates are
     item_id, word, rank from 1; 50 of each reader leave most to choose from. Without `vectors` nothing is too near. An
-    item's draws depend on its id and the set, not on the order of rows. The result is as of `building.choose`; drawn
-    words that no reader named have token_count 0 and best_rank null. BadInput: two items have the same id.
+    item's draws depend on its id and the set, not on the order of rows. The result is as of
+    `building.choose_options`; drawn words that no reader named have token_count 0 and best_rank null. BadInput: two
+    items have the same id.
     """
     if repeated := items.filter(pl.col("item_id").is_duplicated())["item_id"].sort().to_list():
         raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")

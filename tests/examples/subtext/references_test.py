@@ -37,12 +37,12 @@ def test_references_of_a_comment_stay_together(tmp_path: Path) -> None:
         "",
         {"text": "真准时", "context": " ", "meaning": "他很准时"},
     )
-    assert contexts.read(path).rows() == [
+    assert contexts.read_references(path).rows() == [
         ("notes.jsonl:1", "真准时", "他又迟到", ["他不准时"], ["他总是迟到", "别再等他了"]),
         ("notes.jsonl:4", "真准时", None, [], ["他很准时"]),
     ]
     path = jsonl(tmp_path / "notes.csv", "text,meaning", '"好, 很好",不好')
-    assert contexts.read(path).rows() == [("notes.csv:1", "好, 很好", None, [], ["不好"])]
+    assert contexts.read_references(path).rows() == [("notes.csv:1", "好, 很好", None, [], ["不好"])]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_references_of_a_comment_stay_together(tmp_path: Path) -> None:
 def test_a_bad_reference_is_named(tmp_path: Path, name: str, entries: list[object], message: str) -> None:
     """File, line and field are named of what is no reference."""
     with pytest.raises(BadInput, match=message):
-        contexts.read(jsonl(tmp_path / name, *entries))
+        contexts.read_references(jsonl(tmp_path / name, *entries))
 
 
 def test_choices_have_one_answer_or_several(tmp_path: Path) -> None:
