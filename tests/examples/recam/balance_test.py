@@ -154,7 +154,7 @@ def test_nothing_is_given_away() -> None:
     leaks = audit(balance_items(1000)).filter(pl.col("gap") > 0.02 + 2 * pl.col("error"))
     assert leaks.is_empty(), leaks
     items, candidates = simulate(300)
-    paper = audit(building.choose(items, candidates.filter(pl.col("rank") <= 10)).items)
+    paper = audit(building.choose_options(items, candidates.filter(pl.col("rank") <= 10)).items)
     gaps = dict(paper.select("baseline", "gap").iter_rows())
     assert min(gaps[name] for name in ("seldom_right", "seldom_offered", "option_only", "question_only")) > 0.15
 
