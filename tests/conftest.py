@@ -16,6 +16,8 @@ import pytest
 from hypothesis import settings as hypothesis
 from sqlalchemy import Engine, event
 
+from pipeline import left_out
+
 # a busy machine is slow, not wrong
 hypothesis.register_profile("undertone", deadline=None, max_examples=50)
 hypothesis.load_profile("undertone")
@@ -65,7 +67,8 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fresh UNDERTONE_HOME; nothing is created in it yet."""
+    """A fresh UNDERTONE_HOME; nothing is created in it yet, and nothing is recorded as left out."""
+    left_out.clear()
     folder = tmp_path / "home"
     monkeypatch.setenv("UNDERTONE_HOME", str(folder))
     for name in [n for n in os.environ if n.startswith("AIRFLOW_CTX_") or n == "UNDERTONE_ATTEMPT"]:

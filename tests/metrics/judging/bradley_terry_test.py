@@ -66,3 +66,17 @@ def test_intervals_cover_the_truth() -> None:
     assert 0.89 <= np.mean(covered) <= 0.98
     assert np.mean(taus) > 0.7
     assert wrong < 0.005 * apart
+
+
+def test_the_information_of_many_items_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the inverse, values, bias and their errors are those of the exact way, the errors within 3 % (sd)."""
+    comparisons = compare_adaptively(300, make_judge(draw_truth(300, 1.5, 1), 2, bias=0.5, tie=0.5), 3)
+    exact = bradley_terry.estimate(comparisons, 300)
+    monkeypatch.setattr(bradley_terry, "EXACT", 100)
+    probed = bradley_terry.estimate(comparisons, 300)
+    assert probed.values == pytest.approx(exact.values, abs=0.02)
+    assert (probed.bias, probed.bias_error) == pytest.approx((exact.bias, exact.bias_error), rel=2e-3)
+    ratios = probed.errors / exact.errors
+    assert ratios.mean() == pytest.approx(1, abs=0.005)
+    assert ratios.std() < 0.03
+    assert probed.p_equal == pytest.approx(exact.p_equal, abs=1e-9)
