@@ -25,7 +25,7 @@ SHARDS = "One mapped task for each shard; the import of torch takes four seconds
 PARAMS = {
     "day": DAY,
     "model_id": optional_param("string", "Model", MODEL, pattern="^[0-9a-f]{64}$"),
-    "rows_per_shard": param(10_000, "Texts per shard", SHARDS, minimum=1),
+    "rows_per_shard": param(50_000, "Texts per shard", SHARDS, minimum=1),
     "explain": param(0, "Explain", "Comments of each end of a source; 0 for none", minimum=0),
     "map": param(False, "Map", "Place the texts of the day on the map of `undertone browse`; a minute or two"),
 }

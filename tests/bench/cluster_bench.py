@@ -25,7 +25,7 @@ from tests.distributed.chain import quiet
 from tests.distributed.cluster import Cluster, missing
 from tests.distributed.comparison import put_in_force
 
-ROWS, SHARD = 1_000_000, 50_000
+ROWS = 1_000_000
 SLOTS = (1, 2, 4)
 OTHERS = ("collect", "score", "report", "recam", "commenting", "ndd", "impscore", "studies", "csd")
 
@@ -35,7 +35,7 @@ def run_day(cluster: Cluster, day: str, slots: int) -> dict[str, Any]:
     cluster.slots = slots
     cluster.restart("worker-default")
     cluster.rest.pool("default_pool", slots)
-    run = cluster.rest.trigger("tokenize", day, {"rows_per_shard": SHARD})
+    run = cluster.rest.trigger("tokenize", day, {})
     quiet(cluster, [day])
     tasks = cluster.rest.call("GET", f"/dags/tokenize/dagRuns/{run}/taskInstances", params={"limit": 100})
     assert {task["state"] for task in tasks["task_instances"]} == {"success"}, cluster.rest.failures("tokenize", run)
@@ -48,7 +48,7 @@ def main(rows: int) -> None:
     """Measure the bare process and each number of tasks."""
     if lacking := missing():
         raise SystemExit(lacking)
-    print(f"{rows:,} comments a day, {SHARD:,} a task, {os.cpu_count()} cores, "
+    print(f"{rows:,} comments a day, {tokenize.ROWS_PER_SHARD:,} a task, {os.cpu_count()} cores, "
           f"load {os.getloadavg()[0]:.1f} at {datetime.now(UTC):%H:%M}", flush=True)  # fmt: skip
     with (
         tempfile.TemporaryDirectory(prefix="undertone-bench-") as folder,

@@ -88,7 +88,7 @@ def similar_articles(count: int) -> Callable[[], dict[str, Any]]:
     """An index of so many articles, and the five nearest of a thousand."""
     from pipeline.models.commenting.relevance import build_index, find_nearest
 
-    articles = pl.Series(draw_words(count, 1, 200))
+    articles = pl.concat(pl.Series(draw_words(PART, seed, 200)) for seed in range(count // PART))
     return lambda: {"first": int(find_nearest(build_index(articles), articles.head(QUERIES), 5).places[:, 0].sum())}
 
 

@@ -28,6 +28,37 @@ def test_all_dags_import(bag: Any) -> None:
     assert set(bag.dags) == IDS
 
 
+def test_forms_have_the_defaults_of_the_library(bag: Any) -> None:
+    """A number of a form, which may import nothing heavy, is the default of the command and the function."""
+    from pipeline.examples.commenting.threads import Rules
+    from pipeline.examples.recam import building
+    from pipeline.tasks.commenting import corpus
+    from pipeline.tasks.daily import score
+    from pipeline.tasks.daily import tokenize as tokens
+    from pipeline.tasks.judging import judge
+    from pipeline.tasks.recam import targets
+    from pipeline.warehouse.upkeep.limits import Limits
+
+    limits = Limits()
+    expected = {
+        "score": {"rows_per_shard": score.ROWS_PER_SHARD},
+        "tokenize": {"rows_per_shard": tokens.ROWS_PER_SHARD},
+        "recam": {"rows_per_shard": targets.ROWS_PER_SHARD, "similar": building.SIMILAR},
+        "judge": {"days": judge.DAYS, "limit": judge.SAMPLE},
+        "commenting": {"rows_per_shard": corpus.ROWS_PER_SHARD, **{
+            name: getattr(Rules(), name)
+            for name in ("least_words", "least_comments", "test_comments", "comment_words", "likes", "references")
+        }},
+        "maintain": {
+            "keep_days": limits.keep.days, "grace_hours": limits.grace / timedelta(hours=1),
+            "quiet_hours": limits.quiet / timedelta(hours=1), "small_files": limits.files,
+            "target_megabytes": limits.target >> 20, "gigabytes": limits.budget >> 30, "verify_weeks": limits.weeks,
+        },
+    }  # fmt: skip
+    forms = {dag_id: {name: bag.dags[dag_id].params[name] for name in names} for dag_id, names in expected.items()}
+    assert forms == expected
+
+
 def test_parses_light() -> None:
     """Beyond airflow.sdk itself no DAG file loads a heavy module."""
     code = (

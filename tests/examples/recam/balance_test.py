@@ -159,6 +159,16 @@ def test_nothing_is_given_away() -> None:
     assert min(gaps[name] for name in ("seldom_right", "seldom_offered", "option_only", "question_only")) > 0.15
 
 
+def test_a_large_set_is_balanced_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items whose words are drawn some at a time give nothing away together, and as few are dropped."""
+    whole = balance_items(1000).height
+    monkeypatch.setattr(balance, "PART", 250)
+    rows = balance.choose_balanced(*simulate(1000)).items
+    assert rows.height == pytest.approx(whole, rel=0.02)
+    leaks = audit(rows).filter(pl.col("gap") > 0.02 + 2 * pl.col("error"))
+    assert leaks.is_empty(), leaks
+
+
 def test_words_are_right_elsewhere_as_often() -> None:
     """Seen from their items, gold and wrong words are right elsewhere never, up to four times, and oftener alike."""
     rows = balance_items(1000).to_dicts()

@@ -15,8 +15,12 @@ depend on the other, leaving out one item shifts nothing. It takes four steps:
    always fits, so wrong options must fit as well on average.
 4. `fit_probabilities` gives each word a probability in each item: the readers' ranks, times weights which are changed
    in turn (iterative proportional fitting) until rates and fits are met. `draw_words` draws four by them.
+
+Step 4 takes some items at a time, in bounded memory. Rates and fits are those of all items: by those of a part, a
+model trained on all would find the gold words.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +36,7 @@ from pipeline.examples.recam.building import SEED, SIMILAR, Choices, Vectors, pl
 from pipeline.examples.recam.items import SCHEMA, normalise
 from pipeline.io.hashes import hash_number
 
+PART = 10_000  # items whose words are drawn together at most: 1 GB
 MIN_CHOICES = 2 * WRONG  # words an item may choose from; of fewer the weights cannot be fitted
 MAX_GOLD = 0.3  # probability of a gold word by the question alone, above which an item is dropped
 
@@ -65,47 +70,56 @@ def choose_balanced(
         raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")
     hashes = pl.Series([hash_number(f"{seed} {item_id}") for item_id in items["item_id"]], dtype=pl.UInt64)
     items = items.with_columns(pl.col("answer").str.to_lowercase(), passage=normalise(), draw=hashes)
-    ordered = items.sort("item_id")  # no result depends on the order of the rows
+    ordered = items.sort("draw", "item_id")  # no result depends on the order of the rows
     items, lexicon = lexicons.build_lexicon(ordered)
     relations = lexicons.relate_words(lexicon, vectors, threshold)
 
-    def weigh(rows: pl.DataFrame) -> _Weights:
-        reader_words, untyped = drawing.read_candidates(rows, candidates, lexicon)
-        pool = drawing.build_pool(
-            rows, reader_words, lexicon, relations, lexicons.fit_questions(rows, lexicon, vectors), seed
-        )
-        draws = pool.filter(pool.code == CODE["not_drawn"])
-        is_in = np.bincount(draws.item, minlength=rows.height) >= MIN_CHOICES
-        draws = draws.filter(is_in[draws.item])
-        gold = rows["type"].to_numpy()
-        rates = lexicons.draw_rates(gold[is_in], lexicon, seed)
-        return _Weights(
-            pool, untyped, draws, is_in, drawing.fit_probabilities(draws, is_in, gold, lexicon, rates, seed)
-        )
+    def weigh(items: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, _Weights]]:
+        fits = lexicons.fit_questions(items, lexicon, vectors)
+        gold = items["type"].to_numpy()
+        counts, rates = np.bincount(gold, minlength=len(lexicon.word)), lexicons.draw_rates(gold, lexicon, seed)
+        for rows in np.array_split(np.arange(items.height), -(-items.height // PART) or 1):
+            part, gold_of_part = items[rows], gold[rows]
+            reader_words, untyped = drawing.read_candidates(part, candidates, lexicon)
+            fits_of_part = [fit.select(rows) for fit in fits]
+            pool = drawing.build_pool(part, reader_words, lexicon, relations, fits_of_part, rates, seed)
+            draws = pool.filter(pool.code == CODE["not_drawn"])
+            is_in = np.bincount(draws.item, minlength=part.height) >= MIN_CHOICES
+            draws = draws.filter(is_in[draws.item])
+            probabilities = drawing.fit_probabilities(draws, is_in, gold_of_part, counts, lexicon, rates, seed)
+            yield part, _Weights(pool, untyped, draws, is_in, probabilities)
 
     is_first = items.select((pl.col("draw") == pl.col("draw").min()).over("passage")).to_series().to_numpy()
     fit_items, same_article = _split(items, np.where(is_first, "", "same_article"))
-    # first for all, to find the items that have too few words or need no passage, then for the rest
     fit_items, thinned = _split(fit_items, lexicons.thin_items(fit_items, lexicon))
-    weights = weigh(fit_items)
-    reasons = np.where(weights.is_in, "", "too_few_choices").astype(object)
-    reasons[weights.probabilities.gold > MAX_GOLD] = "told_by_question"
-    explained = _explain(weights, fit_items, lexicon, np.full((fit_items.height, WRONG), -1, np.int32))
-    fit_items, unfit = _split(fit_items, reasons)
-    explained = explained.join(unfit, left_on="item_id", right_on="row_key", how="semi")
+    dropped, explained, remaining, chosen = [same_article, thinned], list[pl.DataFrame](), [], list[dict[str, Any]]()
+    # first for all, to find the items that have too few words or need no passage, then for the rest
+    for part, weights in weigh(fit_items):
+        reasons = np.where(weights.is_in, "", "too_few_choices").astype(object)
+        reasons[weights.probabilities.gold > MAX_GOLD] = "told_by_question"
+        fit_part, unfit = _split(part, reasons)
+        explanations = _explain(weights, part, lexicon, np.full((part.height, WRONG), -1, np.int32))
+        explained.append(explanations.join(unfit, left_on="item_id", right_on="row_key", how="semi"))
+        dropped.append(unfit)
+        remaining.append(fit_part)
+    fit_items = pl.concat(remaining)
     fit_items, thinned_again = _split(fit_items, lexicons.thin_items(fit_items, lexicon))
-    weights = weigh(fit_items)
-    draw = fit_items["draw"].to_numpy()
-    types, is_full = drawing.draw_words(weights.draws, weights.probabilities.drawn, draw, lexicon, relations, seed)
-    explained = pl.concat([explained, _explain(weights, fit_items, lexicon, np.where(is_full[:, None], types, -1))])
-    fit_items, too_few = _split(fit_items, np.where(is_full, "", "too_few_choices"))
-    words = lexicon.words.gather(lexicon.word[types[is_full].ravel()]).to_list()
-    wrong = [words[start : start + WRONG] for start in range(0, len(words), WRONG)]
-    rows = fit_items.with_columns(wrong=pl.Series(wrong, dtype=pl.List(pl.String))).iter_rows(named=True)
+    dropped.append(thinned_again)
+    for part, weights in weigh(fit_items):
+        draw = part["draw"].to_numpy()
+        types, is_full = drawing.draw_words(weights.draws, weights.probabilities.drawn, draw, lexicon, relations, seed)
+        explained.append(_explain(weights, part, lexicon, np.where(is_full[:, None], types, -1)))
+        full_part, too_few = _split(part, np.where(is_full, "", "too_few_choices"))
+        dropped.append(too_few)
+        words = lexicon.words.gather(lexicon.word[types[is_full].ravel()]).to_list()
+        wrong = [words[start : start + WRONG] for start in range(0, len(words), WRONG)]
+        rows = full_part.with_columns(wrong=pl.Series(wrong, dtype=pl.List(pl.String))).iter_rows(named=True)
+        chosen += [place_options(row, seed) for row in rows]
+    by_rank = (pl.col("reason").is_not_null(), "best_rank", "word")
     return Choices(
-        pl.DataFrame([place_options(row, seed) for row in rows], schema=SCHEMA),
-        pl.concat([same_article, thinned, unfit, thinned_again, too_few]).sort("row_key"),
-        explained.sort("item_id", pl.col("reason").is_not_null(), "best_rank", "word", nulls_last=True),
+        pl.DataFrame(chosen, schema=SCHEMA).sort("item_id"),
+        pl.concat(dropped).sort("row_key"),
+        pl.concat(explained).sort("item_id", *by_rank, nulls_last=True),
     )
 
 

@@ -36,7 +36,8 @@ def read_candidates(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return what readers name: item, type, rank, count; and the words that no type of the item's shape has."""
     rows = items.select("item_id", "shape").with_row_index("item").with_columns(pl.col("item").cast(pl.Int32))
-    words = candidates.select("item_id", pl.col("word").str.to_lowercase(), "rank").join(rows, on="item_id")
+    words = candidates.select("item_id", "word", "rank").join(rows, on="item_id")
+    words = words.with_columns(pl.col("word").str.to_lowercase())
     words = words.group_by("item", "item_id", "shape", "word").agg(count=pl.len(), rank=pl.col("rank").min())
     words = words.join(lexicon.types, on=["shape", "word"], how="left")
     is_gold = pl.col("word").is_in(lexicon.words.implode())
@@ -51,11 +52,17 @@ def read_candidates(
 
 
 def build_pool(
-    items: pl.DataFrame, reader_words: pl.DataFrame, lexicon: Lexicon, relations: Any, fits: Sequence[Fit], seed: int
+    items: pl.DataFrame,
+    reader_words: pl.DataFrame,
+    lexicon: Lexicon,
+    relations: Any,
+    fits: Sequence[Fit],
+    rates: Floats,
+    seed: int,
 ) -> Pool:
     """Return the readers' words, and `EXTRA` others of those that may stand, drawn by their rates."""
     gold, shape, draw = (items[name].to_numpy() for name in ("type", "shape", "draw"))
-    log_rates = np.log(np.maximum(lexicons.draw_rates(gold, lexicon, seed), 0.1))
+    log_rates = np.log(np.maximum(rates, 0.1))
     named_rows = reader_words.sort("item", "type").to_numpy().astype(np.int32).reshape(-1, 4)
     starts = np.searchsorted(named_rows[:, 0], np.arange(items.height + 1))
     way_count = sum(1 + fit.is_of_words for fit in fits)
@@ -131,10 +138,11 @@ class Probabilities(NamedTuple):
 
 
 def fit_probabilities(
-    draws: Pool, is_in: Masks, gold: Ids, lexicon: Lexicon, rates: Floats, seed: int
+    draws: Pool, is_in: Masks, gold: Ids, counts: Keys, lexicon: Lexicon, rates: Floats, seed: int
 ) -> Probabilities:
     """Fit probabilities under which wrong words come as often, and fit as well on average, as gold words do.
 
+    `counts` and `rates` [types] are of the whole set, of which these items may be a part.
     The weights are log-linear in the type and in the fits (Csiszár, 1975): fitted in turn, and by damped Newton steps.
     """
     from scipy.stats import poisson
@@ -142,9 +150,11 @@ def fit_probabilities(
     gold_probability = np.zeros(len(is_in))
     if not len(draws.item):
         return Probabilities(np.zeros(0), gold_probability)
+    of_shape, rate_of_shape = np.bincount(lexicon.shape[gold[is_in]]), np.bincount(lexicon.shape, weights=rates)
+    of_shape = np.pad(of_shape, (0, len(rate_of_shape) - len(of_shape)))
+    rates = rates * (of_shape / np.maximum(rate_of_shape, 1e-9))[lexicon.shape]
     starts = np.flatnonzero(np.diff(draws.item, prepend=-1))
     sizes = np.diff(starts, append=len(draws.item))
-    counts = np.bincount(gold[is_in], minlength=len(rates))
     fits, golds = _standardise(draws, counts[draws.type], counts[gold] - 1, is_in)
     base = 1 / (RANK + draws.rank - 1)
     type_weights, slope = np.ones(len(rates)), np.zeros(fits.shape[1])

@@ -247,6 +247,10 @@ class Fit(NamedTuple):
     gold_loss: Floats  # of each item: by how much its gold word fits worse, leaving the item out
     is_of_words: bool
 
+    def select(self, rows: Keys) -> "Fit":
+        """Return the fits of some of the items alone."""
+        return self._replace(questions=self.questions[rows], gold_loss=self.gold_loss[rows])
+
     def __call__(self, rows: slice) -> Singles:
         """Return the fits of some items [rows, words]."""
         product = self.questions[rows] @ self.words
