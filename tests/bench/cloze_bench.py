@@ -47,18 +47,18 @@ def originals() -> pl.DataFrame:
 
 def articles(count: int) -> Iterator[pl.DataFrame]:
     """Shards of articles no two of which are the same: thread_id, text, summary."""
-    read = originals()
-    texts, summary_texts = (read[name].to_list() for name in ("text", "summary"))
+    rows = originals()
+    texts, summary_texts = (rows[name].to_list() for name in ("text", "summary"))
 
-    def one(number: int) -> tuple[str, str, str]:
+    def build_article(number: int) -> tuple[str, str, str]:
         turn, place = divmod(number, len(texts))
         own, other = (texts[at % len(texts)].split("\n") for at in (place, place + 7 * turn))
         lines = [other[i % len(other)] if i % 2 and turn else line for i, line in enumerate(own)]
         return str(number), _renamed("\n".join(lines), turn), _renamed(summary_texts[place], turn)
 
-    made = map(one, range(count))
-    while rows := [*islice(made, SHARD)]:
-        yield pl.DataFrame(rows, schema=["thread_id", "text", "summary"], orient="row")
+    built = map(build_article, range(count))
+    while part := [*islice(built, SHARD)]:
+        yield pl.DataFrame(part, schema=["thread_id", "text", "summary"], orient="row")
 
 
 def _renamed(text: str, turn: int) -> str:
@@ -71,19 +71,19 @@ def trained(vectors: Any) -> Any:
     """A scorer of abstractness on the list that is shipped."""
     from pipeline.training.recam import abstractness
 
-    done = abstractness.fit(concreteness.load_embedded(), vectors, abstractness.PROFILES["undertone"])
-    return abstractness.load(done.tensors, done.config, vectors)
+    training = abstractness.fit(concreteness.load_embedded(), vectors, abstractness.PROFILES["undertone"])
+    return abstractness.load(training.tensors, training.config, vectors)
 
 
 def rules(rows: pl.DataFrame, analyse: tagging.Analyzer, scorer: Any, store: senses.Store) -> dict[str, Rule]:
     """The rules of both subtasks for a shard, whose words are scored here."""
     words = sorted({token.text.lower() for text in rows["summary"] for sentence in analyse(text) for token in sentence})
     scores = {word: value for word, value in zip(words, scorer(words).tolist(), strict=True) if not math.isnan(value)}
-    both = (
+    subtask_rules = (
         building.build_imperceptibility_rule(scores),
         building.build_nonspecificity_rule(partial(senses.disambiguate, store)),
     )
-    return dict(zip(building.SUBTASKS, both, strict=True))
+    return dict(zip(building.SUBTASKS, subtask_rules, strict=True))
 
 
 def build(count: int, in_context: bool, place: str) -> dict[str, float]:
@@ -116,9 +116,11 @@ def plainly(pair: Pair, scores: dict[str, float]) -> list[str]:
 
     letter, lemmatise = wordnet.POS, WordNetLemmatizer().lemmatize
     passage = [*chain(*pair.passage)]
-    there = {lemmatise(t.text.lower(), letter.get(t.upos, "n")) for t in passage} | {t.text.lower() for t in passage}
+    words_there = {lemmatise(t.text.lower(), letter.get(t.upos, "n")) for t in passage} | {
+        t.text.lower() for t in passage
+    }
     context = [t.text for t in chain(*pair.summary, *pair.passage)]
-    kept = []
+    targets = []
     for token in chain(*pair.summary):
         if token.upos not in letter:
             continue
@@ -126,42 +128,42 @@ def plainly(pair: Pair, scores: dict[str, float]) -> list[str]:
         is_abstract = scores.get(token.text.lower(), 1) < concreteness.THRESHOLD
         if token.upos in {"NOUN", "VERB"} and (sense := plain([(lemma, letter[token.upos])], context)[0]):
             is_abstract |= net.synset(sense[0]).max_depth() < wordnet.NONSPECIFIC
-        if not is_abstract or lemma in there or token.text.lower() in there:
+        if not is_abstract or lemma in words_there or token.text.lower() in words_there:
             continue
-        near = {other for synset in net.synsets(lemma) for one in synset.lemmas() for other in [one, *one.antonyms()]}
-        if not {one.name().lower() for one in near} & there:
-            kept.append(token.text)
-    return kept
+        relatives = {r for synset in net.synsets(lemma) for name in synset.lemmas() for r in [name, *name.antonyms()]}
+        if not {relative.name().lower() for relative in relatives} & words_there:
+            targets.append(token.text)
+    return targets
 
 
 def reference(folder: Path) -> None:
     """Rules and filters without vectors beside the same written plainly, on articles that are tagged already."""
     tagger, store = tagging.load_counts(), senses.load(folder / "senses")
     rows = next(articles(PLAIN))
-    read = rows.select("thread_id", "summary", "text").iter_rows()
-    pairs = [Pair(name, tagger.analyse(summary), tagger.analyse(text)) for name, summary, text in read]
+    triples = rows.select("thread_id", "summary", "text").iter_rows()
+    pairs = [Pair(name, tagger.analyse(summary), tagger.analyse(text)) for name, summary, text in triples]
     scores = {t.text.lower(): 0.3 for pair in pairs for t in chain(*pair.summary)}
-    both = (
+    subtask_rules = (
         building.build_imperceptibility_rule(scores),
         building.build_nonspecificity_rule(partial(senses.disambiguate, store)),
     )
-    ours = lambda: [building.judge_tokens(pair, rule) for rule in both for pair in pairs]
-    theirs = lambda: [plainly(pair, scores) for pair in pairs]
-    compare("targets of tagged articles", len(pairs), ours, theirs, "nltk, nothing cached")
+    ours = lambda: [building.judge_tokens(pair, rule) for rule in subtask_rules for pair in pairs]
+    reference_work = lambda: [plainly(pair, scores) for pair in pairs]
+    compare("targets of tagged articles", len(pairs), ours, reference_work, "nltk, nothing cached")
 
 
 def main() -> None:
     """The reference, then each count."""
-    given = [one for one in sys.argv[1:] if "=" not in one] or ["1000", "10000"]
-    context = [int(one.removeprefix("context=")) for one in sys.argv[1:] if one.startswith("context=")]
+    counts = [word for word in sys.argv[1:] if "=" not in word] or ["1000", "10000"]
+    context_counts = [int(word.removeprefix("context=")) for word in sys.argv[1:] if word.startswith("context=")]
     folder = Path(tempfile.mkdtemp(prefix="undertone-bench-"))
     print(
         f"senses of WordNet {wordnet.read_version()} built in {cpu(lambda: senses.build(folder / 'senses')):.1f} cpu-s"
     )
     reference(folder)
     call = lambda count, in_context: run_apart(f"cloze_bench.build({count}, {in_context}, {str(folder)!r})")
-    results = [(call(count, False), "") for count in given]
-    results += [(call(count, True), ", states in context among the filters") for count in context]
+    results = [(call(count, False), "") for count in counts]
+    results += [(call(count, True), ", states in context among the filters") for count in context_counts]
     for result, note in results:
         print(f"{result['articles']:>8,} articles, {result['tokens']:,} tokens of summaries, "
               f"{result['targets']:,} targets: "

@@ -125,7 +125,7 @@ def run(count: int, size: int, is_held: bool) -> dict[str, Any]:
 
 def main() -> None:
     """The references, then each count."""
-    counts = [int(one) for one in sys.argv[1:]] or [2_415, 9_660]
+    counts = [int(word) for word in sys.argv[1:]] or [2_415, 9_660]
     plain = references()
     for count in counts:
         held, made = (
