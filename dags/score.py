@@ -21,7 +21,7 @@ from dag_assets import tables
 from dag_defaults import DAY, GPU, Tag, build, optional_param, param, resolve_day
 
 MODEL = "Empty: the newest model trained for the day or an earlier day"
-SHARDS = "One mapped task for each shard; the import of torch takes four seconds per task"
+SHARDS = "One mapped task for each shard; to start and to import torch takes six seconds per task"
 PARAMS = {
     "day": DAY,
     "model_id": optional_param("string", "Model", MODEL, pattern="^[0-9a-f]{64}$"),
