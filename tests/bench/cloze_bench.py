@@ -130,7 +130,8 @@ def plainly(pair: Pair, scores: dict[str, float]) -> list[str]:
             is_abstract |= net.synset(sense[0]).max_depth() < wordnet.NONSPECIFIC
         if not is_abstract or lemma in words_there or token.text.lower() in words_there:
             continue
-        relatives = {r for synset in net.synsets(lemma) for name in synset.lemmas() for r in [name, *name.antonyms()]}
+        synonyms = [synonym for synset in net.synsets(lemma) for synonym in synset.lemmas()]
+        relatives = chain(synonyms, *(synonym.antonyms() for synonym in synonyms))
         if not {relative.name().lower() for relative in relatives} & words_there:
             targets.append(token.text)
     return targets

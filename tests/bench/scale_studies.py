@@ -34,7 +34,7 @@ def draw_words(count: int, seed: int, longest: int = 30) -> list[list[str]]:
     return [part.tolist() for part in np.split(words, sizes.cumsum()[:-1])]
 
 
-def balance(count: int) -> Callable[[], dict[str, Any]]:
+def prepare_options(count: int) -> Callable[[], dict[str, Any]]:
     """Wrong options for so many cloze items, and what the baselines find above chance in these."""
     from pipeline.examples.recam.balance import choose_balanced
     from pipeline.metrics.recam.audit import audit
@@ -49,14 +49,14 @@ def balance(count: int) -> Callable[[], dict[str, Any]]:
 
     def compute() -> dict[str, Any]:
         rows = choose_balanced(items, candidates).items
-        gaps = audit(rows.head(QUERIES * 10)).select(pl.col("gap") - 2 * pl.col("error"))
+        gaps = audit(rows).select(pl.col("gap") - 2 * pl.col("error"))
         return {"items": rows.height, "gap": round(gaps.to_series().max(), 3)}  # type: ignore[arg-type]
 
     return compute
 
 
-def overlap(count: int) -> Callable[[], dict[str, Any]]:
-    """All overlap metrics of so many candidates with five references each, with intervals."""
+def prepare_overlap(count: int) -> Callable[[], dict[str, Any]]:
+    """Four overlap metrics of so many candidates with five references each, with intervals."""
     from pipeline.metrics.overlap import build_metrics
     from pipeline.metrics.overlap.cider import count_documents
     from pipeline.metrics.overlap.scoring import measure
@@ -74,7 +74,7 @@ def overlap(count: int) -> Callable[[], dict[str, Any]]:
     return compute
 
 
-def agreement(count: int) -> Callable[[], dict[str, Any]]:
+def prepare_agreement(count: int) -> Callable[[], dict[str, Any]]:
     """Alpha, kappa and TAE of so many labels of four raters, with intervals."""
     from pipeline.metrics.labelling.agreement import estimate_interval, simulate
 
@@ -84,7 +84,7 @@ def agreement(count: int) -> Callable[[], dict[str, Any]]:
     }
 
 
-def similar_articles(count: int) -> Callable[[], dict[str, Any]]:
+def prepare_index(count: int) -> Callable[[], dict[str, Any]]:
     """An index of so many articles, and the five nearest of a thousand."""
     from pipeline.models.commenting.relevance import build_index, find_nearest
 
@@ -92,7 +92,7 @@ def similar_articles(count: int) -> Callable[[], dict[str, Any]]:
     return lambda: {"first": int(find_nearest(build_index(articles), articles.head(QUERIES), 5).places[:, 0].sum())}
 
 
-def compression(count: int) -> Callable[[], dict[str, Any]]:
+def prepare_compression(count: int) -> Callable[[], dict[str, Any]]:
     """So many sentences compressed by NDD with the counting model."""
     from pipeline.score.compress import scorers, search
     from pipeline.tasks.ndd import masked_lm
@@ -102,26 +102,26 @@ def compression(count: int) -> Callable[[], dict[str, Any]]:
     return lambda: {"kept": sum(int(c.is_kept.sum()) for c in search.compress(sentences, scorers.ndd(model)))}
 
 
-def judging(count: int) -> Callable[[], dict[str, Any]]:
+def prepare_judging(count: int) -> Callable[[], dict[str, Any]]:
     """Ten comparisons for each of so many texts, in ten rounds, by a judge with noise."""
-    from pipeline.metrics.judging import bradley_terry as work
+    from pipeline.metrics.judging import bradley_terry
 
     truth = np.random.default_rng(0).normal(0, 1.5, count)
 
     def compute() -> dict[str, Any]:
-        chance, pairs = np.random.default_rng(1), work.draw_first_pairs(count, 0)
+        chance, pairs = np.random.default_rng(1), bradley_terry.draw_first_pairs(count, 0)
         outcome = np.empty(0, np.int64)
         for number in range(1, 11):
             first, second = np.array(pairs).T
             leads = truth[first] - truth[second] + chance.logistic(size=len(pairs))
             outcome = np.append(outcome, np.sign(leads[len(outcome) :]).astype(np.int64))
-            comparisons = work.Comparisons(first, second, outcome)
+            comparisons = bradley_terry.Comparisons(first, second, outcome)
             if number < 10:
-                fit = work.fit_values(comparisons, count)
-                errors = work.approximate_errors(comparisons, fit)
-                pairs += work.choose_pairs(fit.values, errors, pairs, count, number)
-        result = work.estimate(comparisons, count)
-        covered = np.abs(result.values - truth + truth.mean()) <= work.Z * result.errors
+                fit = bradley_terry.fit_values(comparisons, count)
+                errors = bradley_terry.approximate_errors(comparisons, fit)
+                pairs += bradley_terry.choose_pairs(fit.values, errors, pairs, count, number)
+        result = bradley_terry.estimate(comparisons, count)
+        covered = np.abs(result.values - truth + truth.mean()) <= bradley_terry.Z * result.errors
         return {"comparisons": len(pairs), "covered": round(float(covered.mean()), 3)}
 
     return compute
@@ -135,9 +135,9 @@ class Computation(NamedTuple):
 
 
 COMPUTATIONS = {
-    "cloze options": Computation(balance), "overlap metrics": Computation(overlap),
-    "agreement": Computation(agreement), "similar articles": Computation(similar_articles),
-    "compression": Computation(compression, (100, 1_000, 10_000)), "judging": Computation(judging),
+    "cloze options": Computation(prepare_options), "overlap metrics": Computation(prepare_overlap),
+    "agreement": Computation(prepare_agreement), "similar articles": Computation(prepare_index),
+    "compression": Computation(prepare_compression, (100, 1_000, 10_000)), "judging": Computation(prepare_judging),
 }  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def measure(name: str, count: int) -> dict[str, Any]:
 
 def main(names: list[str]) -> None:
     """Measure, and print rows of the table in docs/scale.md."""
-    print("| computation | n: CPU s, MB | time against linear | what came of it |\n| --- | --- | --- | --- |")
+    print("| computation | n: CPU s, MB | time against linear | result |\n| --- | --- | --- | --- |")
     for name in names or COMPUTATIONS:
         sizes = COMPUTATIONS[name].sizes
         results = [run_apart(f"scale_studies.measure({name!r}, {count})") for count in sizes]
@@ -160,8 +160,8 @@ def main(names: list[str]) -> None:
             for count, result in zip(sizes, results, strict=True)
         )
         growth = ", ".join(
-            f"{after['cpu'] * few / before['cpu'] / many:.2f}"
-            for (few, before), (many, after) in pairwise(zip(sizes, results, strict=True))
+            f"{after['cpu'] / before['cpu'] * size_before / size:.2f}"
+            for (size_before, before), (size, after) in pairwise(zip(sizes, results, strict=True))
         )
         print(f"| {name} | {cells} | {growth} | {results[-1]['result']} |", flush=True)
 

@@ -29,7 +29,7 @@ def test_all_dags_import(bag: Any) -> None:
 
 
 def test_forms_have_the_defaults_of_the_library(bag: Any) -> None:
-    """A number of a form, which may import nothing heavy, is the default of the command and the function."""
+    """The numbers of forms, written there because a DAG file imports nothing heavy, are the library's defaults."""
     from pipeline.examples.commenting.threads import Rules
     from pipeline.examples.recam import building
     from pipeline.tasks.commenting import corpus

@@ -6,8 +6,8 @@ second to exp(-x), and neither to exp(log_tie) (Davidson 1970; the effect of the
 sd maximises the marginal likelihood, as pairs chosen by outcomes inflate differences (Bramley and Vitello 2019). The
 next pairs are those whose outcome is least certain, each in an order that keeps the sides balanced.
 
-Up to `EXACT` items the information is inverted; of more items it is sparse, and random signs probe it: its determinant
-by Lanczos quadrature (Ubaru, Chen and Saad 2017), the diagonal of its inverse by Hutchinson's method.
+Up to `EXACT` unknowns the information is inverted; of more it is sparse, and random signs probe it: its determinant by
+Lanczos quadrature (Ubaru, Chen and Saad 2017), the diagonal of its inverse as Bekas, Kokiopoulou and Saad (2007) do.
 """
 
 from collections.abc import Iterable
@@ -21,9 +21,10 @@ from pipeline.metrics.resample import Floats, Ints
 PRIOR_SD = 2.0  # of the values while pairs are being chosen
 PRIOR_RANGE = (0.05, 10.0)  # of the sd that is estimated
 Z = 1.959963984540054  # of a normal distribution's middle 95 %
-EXACT = 2_000  # items whose information is inverted; memory grows with their square, time with their cube
-PROBES = 32  # random signs of more items: errors then differ from the exact ones by 1 % (sd)
+EXACT = 2_000  # unknowns (items, bias, ties) that are inverted; memory grows with their square, time with their cube
+PROBES = 32  # vectors of random signs: errors differ from the exact ones by 1 % (sd) where the prior's sd is moderate
 LANCZOS_STEPS = 40
+_SMALLEST = 1e-300
 _TINY = 1e-9  # information about a bias or ties that nothing was observed of
 
 
@@ -74,8 +75,10 @@ def fit_values(comparisons: Comparisons, count: int, prior_sd: float = PRIOR_SD)
     def curve(params: Floats) -> sparse.csr_array:
         return _compute_information(comparisons, read(params))
 
-    start, options = np.zeros(count + 1 + bool(tie_count)), {"xtol": 1e-9}
-    fit = read(optimize.minimize(evaluate, start, jac=True, hess=curve, method="Newton-CG", options=options).x)
+    start = np.zeros(count + 1 + bool(tie_count))
+    options = {"xtol": 1e-9, "maxiter": 100}  # a bias has no end if the first always wins
+    result = optimize.minimize(evaluate, start, jac=True, hess=curve, method="Newton-CG", options=options)
+    fit = read(result.x)
     return fit._replace(values=fit.values - fit.values.mean())
 
 
@@ -115,9 +118,10 @@ def _measure_log_determinant(information: sparse.csr_array) -> float:
         length = np.linalg.norm(product, axis=0)
         if step + 1 < LANCZOS_STEPS:
             tridiagonal[:, step, step + 1] = tridiagonal[:, step + 1, step] = length
-        previous, basis = basis, product / length
+        previous, basis = basis, product / np.maximum(length, _SMALLEST)  # 0 where all is found, as in a unit matrix
     roots, vectors = np.linalg.eigh(tridiagonal)
-    return float(-2 * np.log(scale).sum() + n * (vectors[:, 0] ** 2 * np.log(roots)).sum(axis=1).mean())
+    logs = (vectors[:, 0] ** 2 * np.log(np.maximum(roots, _SMALLEST))).sum(axis=1)
+    return float(n * logs.mean() - 2 * np.log(scale).sum())
 
 
 def _measure_variances(information: sparse.csr_array, count: int) -> tuple[Floats, float]:
@@ -129,9 +133,14 @@ def _measure_variances(information: sparse.csr_array, count: int) -> tuple[Float
         bias_variance = float(covariance[count, count])
     else:
         scale, scaled = _scale(information)
-        rest = sparse.eye_array(n) - scaled  # S⁻¹ = 1 + R + R² + …: the first three terms are exact, the rest is probed
-        remainders = [sign * (rest @ (rest @ (rest @ _solve(scaled, sign)))) for sign in _draw_signs(n).T]
-        diagonal = scale**2 * (1 + rest.diagonal() + rest.multiply(rest).sum(axis=1) + np.mean(remainders, axis=0))
+        rest = sparse.eye_array(n) - scaled  # R of S⁻¹ = 1 + R + R² + R³ S⁻¹, of which only the last term is probed
+        common = (np.arange(n) < count) / scale  # all values alike, which the prior alone holds: not probed, either
+        common /= np.linalg.norm(common)
+        remainder = common * _multiply_remainder(scaled, rest, common)
+        for sign in _draw_signs(n).T:
+            side = sign - common * (common @ sign)
+            remainder += sign * _multiply_remainder(scaled, rest, side) / PROBES
+        diagonal = scale**2 * (1 + rest.diagonal() + rest.multiply(rest).sum(axis=1) + remainder)
         means = scale * _solve(scaled, scale * (np.arange(n) < count)) / count
         bias_variance = float(scale[count] * _solve(scaled, scale * (np.arange(n) == count))[count])
     return diagonal[:count] - 2 * means[:count] + means[:count].mean(), bias_variance
@@ -141,6 +150,12 @@ def _scale(information: sparse.csr_array) -> tuple[Floats, sparse.csr_array]:
     """Scale a matrix to a diagonal of ones; return what its rows and columns were multiplied by, too."""
     scale: Floats = information.diagonal() ** -0.5
     return scale, sparse.csr_array(information.multiply(scale[:, None]).multiply(scale))
+
+
+def _multiply_remainder(scaled: sparse.csr_array, rest: sparse.csr_array, side: Floats) -> Floats:
+    """Compute R³ S⁻¹ · x: [n]."""
+    product: Floats = rest @ (rest @ (rest @ _solve(scaled, side)))
+    return product
 
 
 def _solve(matrix: sparse.csr_array, side: Floats) -> Floats:
@@ -252,7 +267,7 @@ def choose_pairs(values: Floats, errors: Floats, compared: Iterable[Pair], count
 def _match(order: list[int], used: set[Pair], *, is_strict: bool) -> list[Pair]:
     """Match each item with the nearest after it that is free and not used up; strictly, in neither order."""
     count, pairs = len(order), []
-    is_free, following = [True] * count, [*range(1, count + 1)]  # the next place that is free, and those after it
+    is_free, following = [True] * count, [*range(1, count + 1)]  # of each place, the next that is free
     for place, item in enumerate(order):
         if not is_free[place]:
             continue

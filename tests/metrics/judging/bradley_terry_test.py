@@ -44,6 +44,13 @@ def test_an_item_that_always_wins_stays_finite() -> None:
     assert result.values[0] > result.values[1] > result.values[2]
 
 
+@pytest.mark.parametrize(("count", "pairs"), [(2, [(0, 1)]), (40, [(n, n + 1) for n in range(0, 40, 2)]), (2_047, [])])
+def test_one_sided_answers_or_none_have_finite_errors(count: int, pairs: list[tuple[int, int]]) -> None:
+    """A judge who always chooses the first has a bias without end, and without answers a value is as the prior says."""
+    result = bradley_terry.estimate(collect(pairs, [1] * len(pairs)), count)
+    assert np.isfinite([*result.values, *result.errors, result.bias, result.bias_error]).all()
+
+
 def test_intervals_cover_the_truth() -> None:
     """Over 10 judges of 40 texts at 10 comparisons each, intervals of 95 % cover 89 to 98 % of the true values.
 

@@ -78,7 +78,7 @@ def choose_balanced(
         fits = lexicons.fit_questions(items, lexicon, vectors)
         gold = items["type"].to_numpy()
         counts, rates = np.bincount(gold, minlength=len(lexicon.word)), lexicons.draw_rates(gold, lexicon, seed)
-        for rows in np.array_split(np.arange(items.height), -(-items.height // PART) or 1):
+        for number, rows in enumerate(np.array_split(np.arange(items.height), -(-items.height // PART) or 1)):
             part, gold_of_part = items[rows], gold[rows]
             reader_words, untyped = drawing.read_candidates(part, candidates, lexicon)
             fits_of_part = [fit.select(rows) for fit in fits]
@@ -86,7 +86,8 @@ def choose_balanced(
             draws = pool.filter(pool.code == CODE["not_drawn"])
             is_in = np.bincount(draws.item, minlength=part.height) >= MIN_CHOICES
             draws = draws.filter(is_in[draws.item])
-            probabilities = drawing.fit_probabilities(draws, is_in, gold_of_part, counts, lexicon, rates, seed)
+            part_seed = seed + number  # how often a word is wrong varies from part to part
+            probabilities = drawing.fit_probabilities(draws, is_in, gold_of_part, counts, lexicon, rates, part_seed)
             yield part, _Weights(pool, untyped, draws, is_in, probabilities)
 
     is_first = items.select((pl.col("draw") == pl.col("draw").min()).over("passage")).to_series().to_numpy()

@@ -150,9 +150,9 @@ def fit_probabilities(
     gold_probability = np.zeros(len(is_in))
     if not len(draws.item):
         return Probabilities(np.zeros(0), gold_probability)
-    of_shape, rate_of_shape = np.bincount(lexicon.shape[gold[is_in]]), np.bincount(lexicon.shape, weights=rates)
-    of_shape = np.pad(of_shape, (0, len(rate_of_shape) - len(of_shape)))
-    rates = rates * (of_shape / np.maximum(rate_of_shape, 1e-9))[lexicon.shape]
+    rate_of_shape = np.bincount(lexicon.shape, weights=rates)
+    count_of_shape = np.bincount(lexicon.shape[gold[is_in]], minlength=len(rate_of_shape))
+    rates = rates * (count_of_shape / np.maximum(rate_of_shape, 1e-9))[lexicon.shape]
     starts = np.flatnonzero(np.diff(draws.item, prepend=-1))
     sizes = np.diff(starts, append=len(draws.item))
     fits, golds = _standardise(draws, counts[draws.type], counts[gold] - 1, is_in)
