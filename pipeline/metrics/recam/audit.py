@@ -8,9 +8,10 @@ option.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,9 @@ from pipeline.examples.recam.items import PLACEHOLDER, normalise, select_right_o
 from pipeline.metrics.resample import Floats, Ints
 from pipeline.text import tagging
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 FOLDS = 5
 Masks = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.str_]
@@ -29,6 +33,7 @@ _WORD = re.compile(r"\w+")
 _TOKEN = re.compile(r"\w+|[^\w\s]")  # a placeholder's neighbour may be a comma
 _PRIOR = 1.0  # items assumed for an option that is in no other item, a fifth of them right
 _SUFFIXES = ("ing", "ed", "ly", "ness", "ment", "tion", "ity", "ous", "ive", "ful", "al", "er", "est", "ss", "s")
+_BUCKETS, _COUNT_BUCKETS = 2**19, 2**12  # of features
 _STRENGTH = 0.1  # of the linear models, scikit-learn's C: they have more features than options to learn from
 _NUMBERS = ("accuracy", "error", "chance", "gap", "sigmas")
 OPPOSITE = {  # the ways to answer without reading, each with the one that takes the smallest of the same score
@@ -114,11 +119,10 @@ def answer_blindly(items: pl.DataFrame) -> dict[str, Floats]:
         scores["part_of_speech"] = _score_parts_of_speech(options, is_right)
     item_folds = assign_folds(ordered, FOLDS).to_numpy()
     counts = _build_count_features(options, is_right, item_folds)
-    option_rows = list(_describe_options(raw))
-    rows_of_questions = zip(option_rows, _describe_questions(options, articles, questions), strict=True)
-    question_rows = [option_features + features for option_features, features in rows_of_questions]
-    scores["option_only"] = _cross_validate(option_rows, counts, is_right, item_folds)
-    scores["question_only"] = _cross_validate(question_rows, counts, is_right, item_folds)
+    of_options = _hash_features(_describe_options(raw), _BUCKETS)
+    of_questions = of_options + _hash_features(_describe_questions(options, articles, questions), _BUCKETS)
+    scores["option_only"] = _cross_validate(of_options, counts, is_right, item_folds)
+    scores["question_only"] = _cross_validate(of_questions, counts, is_right, item_folds)
     place = np.argsort(ordered["row"].to_numpy())
     return {
         baseline: _share_right(score, is_right)[place]
@@ -203,7 +207,7 @@ def _describe_options(raw: Words) -> Iterator[list[str]]:
             ]  # fmt: skip
 
 
-def _build_count_features(options: Words, is_right: Masks, item_folds: Ints) -> Callable[[int], list[list[str]]]:
+def _build_count_features(options: Words, is_right: Masks, item_folds: Ints) -> Callable[[int], Iterator[list[str]]]:
     """Build the features that count how often options are right and wrong, for the model of one fold.
 
     Counts for an item leave out its own fold and the test fold; for items of the test fold they leave out one other
@@ -217,23 +221,21 @@ def _build_count_features(options: Words, is_right: Masks, item_folds: Ints) -> 
         np.add.at(by_fold[kind], (np.broadcast_to(item_folds[:, None], ids.shape)[mask], ids[mask]), 1)
     total = by_fold.sum(axis=1)
 
-    def features(test_fold: int) -> list[list[str]]:
+    def features(test_fold: int) -> Iterator[list[str]]:
         unused_fold = np.where(item_folds == test_fold, (test_fold + 1) % folds, item_folds)[:, None]
         right, wrong = (total[k][ids] - by_fold[k, test_fold][ids] - by_fold[k, unused_fold, ids] for k in range(2))
         ranks = [
             np.argsort(np.argsort(table, axis=1), axis=1) for table in (right / (right + wrong + 1), right + wrong)
         ]
         rows = zip(*(table.ravel().tolist() for table in (right, wrong, *ranks)), strict=True)
-        return [
-            [
+        for right_count, wrong_count, share_rank, offer_rank in rows:
+            yield [
                 f"right {_bin_count(right_count)}",
                 f"wrong {_bin_count(wrong_count)}",
                 f"both {_bin_count(right_count)} {_bin_count(wrong_count)}",
                 f"rank {share_rank} {right_count == 0}",
                 f"offer {offer_rank}",
             ]
-            for right_count, wrong_count, share_rank, offer_rank in rows
-        ]
 
     return features
 
@@ -265,22 +267,26 @@ def _describe_questions(options: Words, articles: pl.Series, questions: Sequence
             ]
 
 
+def _hash_features(rows: Iterable[list[str]], buckets: int) -> "csr_matrix":
+    """Count features of options, which are not held, in buckets: [options, buckets]."""
+    from sklearn.feature_extraction import FeatureHasher
+
+    return FeatureHasher(buckets, input_type="string", alternate_sign=False).transform(rows)
+
+
 def _cross_validate(
-    rows: list[list[str]], counts: Callable[[int], list[list[str]]], is_right: Masks, item_folds: Ints
+    table_of_options: "csr_matrix", counts: Callable[[int], Iterable[list[str]]], is_right: Masks, item_folds: Ints
 ) -> Floats:
     """Score each option by a linear model that was fitted to the items of other folds: [n, k]."""
     from scipy.sparse import hstack
-    from sklearn.feature_extraction import FeatureHasher
     from sklearn.linear_model import LogisticRegression
 
     scores = np.zeros(is_right.shape)
     if len(np.unique(item_folds)) < 2:
         return scores
-    fixed = FeatureHasher(2**19, input_type="string", alternate_sign=False).transform(rows)
-    hasher = FeatureHasher(2**12, input_type="string", alternate_sign=False)
     target, option_folds = is_right.ravel(), np.repeat(item_folds, is_right.shape[1])
     for fold in np.unique(item_folds):
-        table = hstack([fixed, hasher.transform(counts(int(fold)))], format="csr")
+        table = hstack([table_of_options, _hash_features(counts(int(fold)), _COUNT_BUCKETS)], format="csr")
         table = table[:, np.unique(table.indices)]  # liblinear's vectors are dense, and few of the buckets are used
         model = LogisticRegression(C=_STRENGTH, solver="liblinear", random_state=0)
         model.fit(table[option_folds != fold], target[option_folds != fold])
