@@ -130,8 +130,8 @@ def check_rows(
                 key = label[: len(KEY)]
                 values = three_values.get((key[0], key[-1]), ()) if key[1:3] == (1, 2) else ()
                 if values and label[len(KEY)] not in VERDICTS:
-                    found = f"{key[-1]}: found {label[len(KEY)]!r}, expected {' or '.join(VERDICTS)}"
-                    raise BadInput(f"{found}, as the raters gave {', '.join(values)}")
+                    problem = f"{key[-1]}: found {label[len(KEY)]!r}, expected {' or '.join(VERDICTS)}"
+                    raise BadInput(f"{problem}, as the raters gave {', '.join(values)}")
                 if key in locations:
                     place = f"this rater's {key[-1]} of task {key[0]} is also in {locations[key]}"
                     raise BadInput(f"{place}; expected it once")

@@ -82,8 +82,8 @@ def purge(name: str, grace: timedelta = GRACE) -> int:
         BadInput: the catalog does not know a state that was published; nothing was removed.
         Retry: another writer changed the table meanwhile.
     """
-    inventory, old, _ = _read_states(name, grace)
-    paths, handle = _list_paths(inventory.handle, old), inventory.handle
+    inventory, old_states, _ = _read_states(name, grace)
+    paths, handle = _list_paths(inventory.handle, old_states), inventory.handle
     try:
         for ref, target in handle.refs().items():
             if ref != "main":
@@ -92,10 +92,10 @@ def purge(name: str, grace: timedelta = GRACE) -> int:
         expire(name, timedelta(0))
     except (CommitFailedException, ValidationException) as error:
         raise Retry(f"another writer changed {name} meanwhile; its old states are not all gone") from error
-    inventory, old, others = _read_states(name, grace)
-    references = list_references(inventory.handle.io, inventory.handle.metadata, others)
+    inventory, old_states, other_states = _read_states(name, grace)
+    references = list_references(inventory.handle.io, inventory.handle.metadata, other_states)
     # data first: a run that is killed here is repeated with the help of the lists and metadata that lead to it
-    paths = [*(path for path in paths if path not in references), *(state.path for state in old)]
+    paths = [*(path for path in paths if path not in references), *(state.path for state in old_states)]
     infos = inventory.system.get_file_info(paths)
     removed = remove(inventory.system, [info for info in infos if info.type is fs.FileType.File])
     return len(removed) + sweep(name, grace)
@@ -104,8 +104,8 @@ def purge(name: str, grace: timedelta = GRACE) -> int:
 def refuse_unknown_states(names: Iterable[str]) -> None:
     """Raise BadInput where a table's folder has states that an erasure does not reach: of another table, or unknown."""
     for name in names:
-        inventory, _, others = _read_states(name)
-        if rest := [state for state in others if state.snapshot_ids and not inventory.is_own(state)]:
+        inventory, _, other_states = _read_states(name)
+        if rest := [state for state in other_states if state.snapshot_ids and not inventory.is_own(state)]:
             raise BadInput(
                 f"{name}: rows of another table lie in the same folder, and would stay; nothing was erased. "
                 f"`undertone recover-catalog --dry-run` counts them. Delete the metadata files of that table, the "
@@ -127,22 +127,22 @@ def _read_states(name: str, grace: timedelta | None = None) -> tuple[Inventory, 
             "or shows the states, and `--take` takes one. Then delete the metadata files of those that are not wanted, "
             f"and erase again: {', '.join(sorted(state.path for state in unknown))}"
         )
-    old, others = [*lineage.replaced], [*lineage.unknown]
+    old_states, other_states = [*lineage.replaced], [*lineage.unknown]
     for state in (*lineage.pending, *lineage.unpublished):
         is_former = state.written_at < inventory.before and inventory.is_own(state)
-        (old if is_former else others).append(state)
-    return inventory, old, others
+        (old_states if is_former else other_states).append(state)
+    return inventory, old_states, other_states
 
 
-def _list_paths(handle: Table, old: Iterable[State]) -> list[str]:
-    metadatas = [handle.metadata, *(state.metadata for state in old if state.metadata)]
+def _list_paths(handle: Table, old_states: Iterable[State]) -> list[str]:
+    metadatas = [handle.metadata, *(state.metadata for state in old_states if state.metadata)]
     return list_files(handle.io, metadatas, with_removed=True)
 
 
 def scan_history(name: str) -> pl.LazyFrame:
     """Rows of all files that the table's present and former states have and that are still there."""
-    inventory, old, _ = _read_states(name)
-    paths = [path for path in _list_paths(inventory.handle, old) if path.endswith(".parquet")]
+    inventory, old_states, _ = _read_states(name)
+    paths = [path for path in _list_paths(inventory.handle, old_states) if path.endswith(".parquet")]
     paths = [path for path in paths if is_file(inventory.system, path)]
     if not paths:
         return empty(name).lazy()
@@ -154,10 +154,10 @@ def scan_history(name: str) -> pl.LazyFrame:
 
 def find_strays(name: str) -> set[str]:
     """Paths of files below the table that no state of it refers to: of writes in flight, or of killed ones."""
-    inventory, old, _ = _read_states(name)
+    inventory, old_states, _ = _read_states(name)
     folder = f"{get_path(inventory.handle.location())}/data/"
     paths = {info.path for info in inventory.files if info.path.startswith(folder)}
-    return paths - set(_list_paths(inventory.handle, old))
+    return paths - set(_list_paths(inventory.handle, old_states))
 
 
 def discard(path: str) -> None:

@@ -135,13 +135,13 @@ def make_held_out(system: str, data: Data) -> list[HeldOut]:
 
         chance = promotion.count_shares(np.full(len(rows), relevance.compute_chance(numbers)))
         return [HeldOut(metric="mrr", answer=rank, baselines={"chance": chance}, units=units)]
-    drawn = comments[rows]
+    held_out_comments = comments[rows]
 
     def expect(model: Model) -> Floats:
-        return commenters.sum_log_probabilities(model.build(models.load, choose_device()), articles, drawn)
+        return commenters.sum_log_probabilities(model.build(models.load, choose_device()), articles, held_out_comments)
 
     train_words = data.comments.join(articles, on="article_id", how="anti")["words"]
-    baselines = {"word frequencies": _expect_frequencies(train_words, drawn["words"])}
+    baselines = {"word frequencies": _expect_frequencies(train_words, held_out_comments["words"])}
     return [HeldOut(metric="log_probability", answer=expect, baselines=baselines, units=units)]
 
 

@@ -64,10 +64,10 @@ def make_comments(model: Model, articles: pl.DataFrame, decoding: "Decoding | No
         rows = candidates.select("row", "text", tokens, score="relevance", found_in="comment_id")
         return Comments(rows, {"similar": SIMILAR, "best": decoding.best}, model.model_id, system)
     writer = model.build(writers.load, choose_device())
-    written = writers.generate_candidates(writer, titles, contents, decoding, first=first)
+    comment_lists = writers.generate_candidates(writer, titles, contents, decoding, first=first)
     parts = [
         (row, join_words(comment.words, articles["lang"][row]), comment.words, comment.log_probability, None)
-        for row, comments in enumerate(written)
+        for row, comments in enumerate(comment_lists)
         for comment in comments
         if comment.words
     ]

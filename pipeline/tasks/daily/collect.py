@@ -243,8 +243,8 @@ def fetch_threads(
     if stopped and not batch.raw:
         raise stopped
     config = {"threads": sorted(threads)}
-    chosen = Selection(**selection or {})
-    collected = write_tables([batch], day, "live", config, key, run_id, chosen) if batch.raw else []
+    rules = Selection(**selection or {})
+    collected = write_tables([batch], day, "live", config, key, run_id, rules) if batch.raw else []
     if isinstance(stopped, SchemaDrift):
         raise stopped
     return [Collected(**{**part, "stopped": str(stopped) if stopped else None}) for part in collected]

@@ -183,8 +183,8 @@ class _Intake:
                 self._deduplicate_part(number, part.collect(), articles)
 
     def _deduplicate_part(self, number: int, comments: pl.DataFrame, articles: pl.DataFrame) -> None:
-        written = pl.coalesce(pl.col("created_at").dt.date(), pl.lit(parse_day(self.day)))
-        is_inside = written.is_between(*self.window)
+        day_written = pl.coalesce(pl.col("created_at").dt.date(), pl.lit(parse_day(self.day)))
+        is_inside = day_written.is_between(*self.window)
         outside = comments.filter(~is_inside).select(reason=pl.lit("outside_window"), row_key="row_key")
         unique, copies = deduplicate(comments.filter(is_inside), keep_copies=self.keep_duplicates)
         refuse_circles(unique)

@@ -20,7 +20,7 @@ from pipeline.tasks.record import day_texts, runs
 from pipeline.tasks.record.encoders import choose_precision
 from pipeline.tasks.record.replace import replace_day
 
-ROWS_PER_SHARD = 50_000  # a minute or two; to start and to import torch costs a task six seconds
+ROWS_PER_SHARD = 50_000  # seconds in Chinese, a minute or two in English; to start costs a task six seconds
 EXPLAINED = 20  # comments of each end of a source
 _ITEM = ["source", "thread_id", "comment_id", "text_hash"]
 _COLUMNS = ["day", *_ITEM]

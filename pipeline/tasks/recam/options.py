@@ -132,8 +132,8 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing) -> pl.
     from pipeline.training.recam import readers as training
 
     small = training.SMALL if choosing.is_small else {}
-    drawn = {"drawn": 128} if choosing.is_small and job["reader"] == "gloss" else {}
-    recipe = training.make_recipe(job["reader"], over="vocabulary", **{**small, **drawn, **choosing.numbers})
+    gloss_changes = {"drawn": 128} if choosing.is_small and job["reader"] == "gloss" else {}
+    recipe = training.make_recipe(job["reader"], over="vocabulary", **{**small, **gloss_changes, **choosing.numbers})
     is_in_fold = building.assign_folds(open_items, seed=choosing.seed) == job["fold"]
     train_items, fold_items = open_items.filter(~is_in_fold).drop("split"), open_items.filter(is_in_fold)
     answers = open_items["answer"].unique().sort().to_list()
@@ -154,15 +154,15 @@ def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: 
     choose = building.choose_options if is_paper else balance.choose_balanced
     candidates = proposals.filter(pl.col("rank") <= building.TOP) if is_paper else proposals
     vectors = targets.load_static_vectors(rules.vectors)
-    chosen = choose(open_items, candidates, vectors, threshold=rules.similar, seed=choosing.seed)
-    chosen_items = open_items.join(chosen.items.select("item_id", "options", "label"), on="item_id", how="inner")
+    choices = choose(open_items, candidates, vectors, threshold=rules.similar, seed=choosing.seed)
+    chosen_items = open_items.join(choices.items.select("item_id", "options", "label"), on="item_id", how="inner")
     reports = []
     answers = open_items["answer"].str.to_lowercase().to_list()
     for (reader,), part in proposals.partition_by("reader", as_dict=True, maintain_order=True).items():
         words = part.sort("rank").group_by("item_id").agg("word")
         lists = open_items.join(words, on="item_id", how="left", maintain_order="left")["word"].fill_null([])
         reports.append({"reader": reader, **reading.report(lists.to_list(), answers)._asdict()})
-    return ChosenItems(chosen_items, chosen.dropped, pl.DataFrame(reports))
+    return ChosenItems(chosen_items, choices.dropped, pl.DataFrame(reports))
 
 
 def publish_items(
@@ -176,25 +176,25 @@ def publish_items(
     timer = runs.start(staged)
     open_items = list_open_items(subtask)
     proposals = warehouse.scan_staged("cloze_candidates", staged) if staged else pl.LazyFrame(schema=PROPOSALS)
-    chosen = choose_options(open_items, proposals.collect(), choosing, rules)
+    choices = choose_options(open_items, proposals.collect(), choosing, rules)
     key = ["item_id", "options", "label"]
 
     def join_flags(current_items: pl.LazyFrame) -> pl.LazyFrame:
         flags = current_items.select(*key, "is_unanswerable", "is_ambiguous")
-        rows = chosen.items.with_columns(subtask=pl.lit(subtask)).lazy()
+        rows = choices.items.with_columns(subtask=pl.lit(subtask)).lazy()
         return rows.join(flags, on=key, how="left").select(TABLES["cloze_items"].schema.column_names())
 
     count = warehouse.replace("cloze_items", warehouse.make_slice(subtask=subtask), join_flags, run_id)
     sources = open_items.select("source", row_key="item_id")
-    dropped = chosen.dropped.join(sources, on="row_key", how="left").select("source", "reason", "row_key")
+    dropped = choices.dropped.join(sources, on="row_key", how="left").select("source", "reason", "row_key")
     config = {**choosing._asdict(), **rules._asdict()}
     for source in open_items["source"].unique().sort():
-        kept_count = chosen.items.filter(source=source).height
+        kept_count = choices.items.filter(source=source).height
         runs.record_step(source, day, subtask, STEP, kept_count, dropped.filter(source=source), config, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
     facts = json.dumps([readers.hash_items(open_items), choosing._asdict()], sort_keys=True)
     # how well readers found the words left out (Tables 3 and 4); the subset is the reader
-    report = chosen.retrieval.rename({"reader": "subset", "row_count": "pair_count"})
+    report = choices.retrieval.rename({"reader": "subset", "row_count": "pair_count"})
     evaluations = report.unpivot(index=["subset", "pair_count"], variable_name="metric")
     partition = warehouse.make_slice(kind=get_kind(subtask), day=day)
     keys = {**partition, "model_id": hashlib.sha256(facts.encode()).hexdigest()}
@@ -266,7 +266,7 @@ def build_file(
     frames = _run(shards, lambda shard: pl.concat(targets.find_targets(shard, rules)), on_progress)
     tokens = pl.concat(frames).with_columns(source=pl.lit(SOURCE))
     open_items = {subtask: building.build_items(articles, tokens, subtask) for subtask in subtasks}
-    chosen = {}
+    choices_by_subtask = {}
     for subtask, rows in open_items.items():
         if (count := rows["article"].n_unique()) < building.FOLDS:
             raise BadInput(
@@ -274,20 +274,20 @@ def build_file(
                 "options are made in folds"
             )
         proposals = _run(make_jobs(subtask, {}), partial(propose_words, rows, choosing=choosing), on_progress)
-        chosen[subtask] = choose_options(rows, pl.concat(proposals), choosing, rules)
+        choices_by_subtask[subtask] = choose_options(rows, pl.concat(proposals), choosing, rules)
     untargeted = building.list_untargeted(articles, tokens, subtasks)
-    dropped = pl.concat([summarised.dropped, untargeted, *(choice.dropped for choice in chosen.values())])
+    dropped = pl.concat([summarised.dropped, untargeted, *(choice.dropped for choice in choices_by_subtask.values())])
     left_out.record_rows("build", dict(dropped["reason"].value_counts().iter_rows()), str(path))
     with create_folder(out) as draft:
         counts = []
-        for subtask, choice in chosen.items():
+        for subtask, choice in choices_by_subtask.items():
             for (split,), rows in sorted(choice.items.partition_by("split", as_dict=True).items()):
                 items.write(draft / f"{subtask}_{split}.jsonl", rows)
                 counts.append((subtask, split, rows.height))
         tokens.drop("source").write_parquet(draft / "targets.parquet")
         dropped.write_csv(draft / "dropped.csv")
         card: dict[str, Any] = {"file": path.name, "rules": rules._asdict(), "choosing": choosing._asdict()}
-        card["readers"] = {subtask: choice.retrieval.to_dicts() for subtask, choice in chosen.items()}
+        card["readers"] = {subtask: choice.retrieval.to_dicts() for subtask, choice in choices_by_subtask.items()}
         card |= {"splits": splits and splits.name, **targets.describe_resources(rules), "undertone": __version__}
         (draft / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")
     return pl.DataFrame(counts, schema=["subtask", "split", "item_count"], orient="row")

@@ -45,8 +45,8 @@ def gather_items(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[p
     items = pl.concat([file.items.with_columns(item_id=name) for file, name in zip(files, ids, strict=True)])
     dropped = [file.dropped for file in files]
     if without:
-        kept = cloze.drop_articles(items, pl.concat([cloze.read(path).items for path in without]))
-        items, dropped = kept.items, [*dropped, kept.dropped]
+        selection = cloze.drop_articles(items, pl.concat([cloze.read(path).items for path in without]))
+        items, dropped = selection.items, [*dropped, selection.dropped]
     counts = pl.concat(dropped).group_by("reason").len().sort("reason")
     return items, dict(counts.iter_rows())
 

@@ -65,8 +65,8 @@ def find_orphans(name: str, grace: timedelta) -> list[fs.FileInfo]:
     current_ids = {snapshot.snapshot_id for snapshot in metadata.snapshots}
     old = {state.path for state in lineage.replaced if not state.snapshot_ids <= current_ids}
     old |= {state.path for state in lineage.unpublished if state.written_at < before}
-    others = [*lineage.pending, *lineage.unpublished, *lineage.unknown]
-    remaining = [state for state in others if state.path not in old]
+    other_states = [*lineage.pending, *lineage.unpublished, *lineage.unknown]
+    remaining = [state for state in other_states if state.path not in old]
     if unread := [state.path for state in remaining if state.metadata is None and state.is_published]:
         problem = f"{unread[0]} is damaged, so the files that it refers to are unknown; nothing was swept"
         advice = "Restore it from a copy, or move it away if its rows are not needed"

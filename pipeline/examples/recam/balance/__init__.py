@@ -21,6 +21,7 @@ model trained on all would find the gold words.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ from pipeline.examples.recam.building import SEED, SIMILAR, Choices, Vectors, pl
 from pipeline.examples.recam.items import SCHEMA, normalise
 from pipeline.io.hashes import hash_number
 
-PART = 10_000  # items whose words are drawn together at most: 1 GB
+PART = 10_000  # items whose words are drawn together at most: they take 1.5 GB
 MIN_CHOICES = 2 * WRONG  # words an item may choose from; of fewer the weights cannot be fitted
 MAX_GOLD = 0.3  # probability of a gold word by the question alone, above which an item is dropped
 
@@ -74,53 +75,21 @@ def choose_balanced(
     items, lexicon = lexicons.build_lexicon(ordered)
     relations = lexicons.relate_words(lexicon, vectors, threshold)
 
-    def weigh(items: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, _Weights]]:
-        fits = lexicons.fit_questions(items, lexicon, vectors)
-        gold = items["type"].to_numpy()
-        counts, rates = np.bincount(gold, minlength=len(lexicon.word)), lexicons.draw_rates(gold, lexicon, seed)
-        for number, rows in enumerate(np.array_split(np.arange(items.height), -(-items.height // PART) or 1)):
-            part, gold_of_part = items[rows], gold[rows]
-            reader_words, untyped = drawing.read_candidates(part, candidates, lexicon)
-            fits_of_part = [fit.select(rows) for fit in fits]
-            pool = drawing.build_pool(part, reader_words, lexicon, relations, fits_of_part, rates, seed)
-            draws = pool.filter(pool.code == CODE["not_drawn"])
-            is_in = np.bincount(draws.item, minlength=part.height) >= MIN_CHOICES
-            draws = draws.filter(is_in[draws.item])
-            part_seed = seed + number  # how often a word is wrong varies from part to part
-            probabilities = drawing.fit_probabilities(draws, is_in, gold_of_part, counts, lexicon, rates, part_seed)
-            yield part, _Weights(pool, untyped, draws, is_in, probabilities)
-
+    weigh = partial(_weigh_parts, candidates, lexicon=lexicon, relations=relations, vectors=vectors, seed=seed)
     is_first = items.select((pl.col("draw") == pl.col("draw").min()).over("passage")).to_series().to_numpy()
-    fit_items, same_article = _split(items, np.where(is_first, "", "same_article"))
-    fit_items, thinned = _split(fit_items, lexicons.thin_items(fit_items, lexicon))
-    dropped, explained, remaining, chosen = [same_article, thinned], list[pl.DataFrame](), [], list[dict[str, Any]]()
+    first_items, same_article = _split(items, np.where(is_first, "", "same_article"))
+    candidate_items, thinned = _split(first_items, lexicons.thin_items(first_items, lexicon))
     # first for all, to find the items that have too few words or need no passage, then for the rest
-    for part, weights in weigh(fit_items):
-        reasons = np.where(weights.is_in, "", "too_few_choices").astype(object)
-        reasons[weights.probabilities.gold > MAX_GOLD] = "told_by_question"
-        fit_part, unfit = _split(part, reasons)
-        explanations = _explain(weights, part, lexicon, np.full((part.height, WRONG), -1, np.int32))
-        explained.append(explanations.join(unfit, left_on="item_id", right_on="row_key", how="semi"))
-        dropped.append(unfit)
-        remaining.append(fit_part)
-    fit_items = pl.concat(remaining)
+    fit_parts, unfit, fault_rows = zip(*(_check_part(*part, lexicon) for part in weigh(candidate_items)), strict=True)
+    fit_items = pl.concat(fit_parts)
     fit_items, thinned_again = _split(fit_items, lexicons.thin_items(fit_items, lexicon))
-    dropped.append(thinned_again)
-    for part, weights in weigh(fit_items):
-        draw = part["draw"].to_numpy()
-        types, is_full = drawing.draw_words(weights.draws, weights.probabilities.drawn, draw, lexicon, relations, seed)
-        explained.append(_explain(weights, part, lexicon, np.where(is_full[:, None], types, -1)))
-        full_part, too_few = _split(part, np.where(is_full, "", "too_few_choices"))
-        dropped.append(too_few)
-        words = lexicon.words.gather(lexicon.word[types[is_full].ravel()]).to_list()
-        wrong = [words[start : start + WRONG] for start in range(0, len(words), WRONG)]
-        rows = full_part.with_columns(wrong=pl.Series(wrong, dtype=pl.List(pl.String))).iter_rows(named=True)
-        chosen += [place_options(row, seed) for row in rows]
+    parts = (_draw_part(*part, lexicon, relations, seed) for part in weigh(fit_items))
+    item_parts, too_few, candidate_rows = zip(*parts, strict=True)
     by_rank = (pl.col("reason").is_not_null(), "best_rank", "word")
     return Choices(
-        pl.DataFrame(chosen, schema=SCHEMA).sort("item_id"),
-        pl.concat(dropped).sort("row_key"),
-        pl.concat(explained).sort("item_id", *by_rank, nulls_last=True),
+        pl.concat(item_parts).sort("item_id"),
+        pl.concat([same_article, thinned, *unfit, thinned_again, *too_few]).sort("row_key"),
+        pl.concat([*fault_rows, *candidate_rows]).sort("item_id", *by_rank, nulls_last=True),
     )
 
 
@@ -130,6 +99,48 @@ class _Weights(NamedTuple):
     draws: Pool  # the part of the pool that is drawn from
     is_in: Masks  # of each item: whether it has enough words
     probabilities: Probabilities
+
+
+def _weigh_parts(
+    candidates: pl.DataFrame, items: pl.DataFrame, lexicon: Lexicon, relations: Any, vectors: Vectors | None, seed: int
+) -> Iterator[tuple[pl.DataFrame, _Weights]]:
+    """Yield parts of the items with the probabilities of their words: at least one part, of at most `PART` items."""
+    fits, gold = lexicons.fit_questions(items, lexicon, vectors), items["type"].to_numpy()
+    counts, rates = np.bincount(gold, minlength=len(lexicon.word)), lexicons.draw_rates(gold, lexicon, seed)
+    for number, rows in enumerate(np.array_split(np.arange(items.height), -(-items.height // PART) or 1)):
+        part, gold_of_part = items[rows], gold[rows]
+        reader_words, untyped = drawing.read_candidates(part, candidates, lexicon)
+        fits_of_part = [fit.select(rows) for fit in fits]
+        pool = drawing.build_pool(part, reader_words, lexicon, relations, fits_of_part, rates, seed)
+        draws = pool.filter(pool.code == CODE["not_drawn"])
+        is_in = np.bincount(draws.item, minlength=part.height) >= MIN_CHOICES
+        draws = draws.filter(is_in[draws.item])
+        part_seed = seed + number  # how often a word is wrong varies from part to part
+        probabilities = drawing.fit_probabilities(draws, is_in, gold_of_part, counts, lexicon, rates, part_seed)
+        yield part, _Weights(pool, untyped, draws, is_in, probabilities)
+
+
+def _check_part(items: pl.DataFrame, weights: _Weights, lexicon: Lexicon) -> tuple[pl.DataFrame, ...]:
+    """Return the items that are fit, the others with their reason, and what became of the others' words."""
+    reasons = np.where(weights.is_in, "", "too_few_choices").astype(object)
+    reasons[weights.probabilities.gold > MAX_GOLD] = "told_by_question"
+    fit_items, unfit = _split(items, reasons)
+    explanations = _explain(weights, items, lexicon, np.full((items.height, WRONG), -1, np.int32))
+    return fit_items, unfit, explanations.join(unfit, left_on="item_id", right_on="row_key", how="semi")
+
+
+def _draw_part(
+    items: pl.DataFrame, weights: _Weights, lexicon: Lexicon, relations: Any, seed: int
+) -> tuple[pl.DataFrame, ...]:
+    """Return items with options, those that have too few, and what became of the words of all."""
+    draw = items["draw"].to_numpy()
+    types, is_full = drawing.draw_words(weights.draws, weights.probabilities.drawn, draw, lexicon, relations, seed)
+    full_items, too_few = _split(items, np.where(is_full, "", "too_few_choices"))
+    words = lexicon.words.gather(lexicon.word[types[is_full].ravel()]).to_list()
+    wrong = [words[start : start + WRONG] for start in range(0, len(words), WRONG)]
+    rows = full_items.with_columns(wrong=pl.Series(wrong, dtype=pl.List(pl.String))).iter_rows(named=True)
+    explanations = _explain(weights, items, lexicon, np.where(is_full[:, None], types, -1))
+    return pl.DataFrame([place_options(row, seed) for row in rows], schema=SCHEMA), too_few, explanations
 
 
 def _split(items: pl.DataFrame, reasons: npt.NDArray[Any]) -> tuple[pl.DataFrame, pl.DataFrame]:
