@@ -20,7 +20,7 @@ PARAMS = {
     "day": DAY,
     "chinese": param("jieba", "Chinese tokenizer", "rjieba is faster; its tokens differ", enum=["jieba", "rjieba"]),
     "english": Param("nltk", enum=["nltk", "stanza"], title="English tokenizer", description="stanza needs its models"),
-    "rows_per_shard": param(100_000, "Texts per shard", "One mapped task each", minimum=1),
+    "rows_per_shard": param(250_000, "Texts per shard", "One mapped task each", minimum=1),
 }
 
 

@@ -14,6 +14,8 @@ from pipeline.errors import BadInput
 
 # polars plans Iceberg scans with pyiceberg here; if that is set, it does not warn at every scan
 os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")
+# polars decodes up to 512 row groups ahead of what takes them, which are whole tables of ours; two keep it as fast
+os.environ.setdefault("POLARS_ROW_GROUP_PREFETCH_SIZE", "2")
 
 SCHEDULES = {  # of the DAGs: a cron expression (UTC), `off`, or the table whose new days start it
     "collect": "0 0 * * *",

@@ -23,6 +23,7 @@ CODE = re.compile(r"(\[[\u4e00-\u9fffA-Za-z0-9_]{1,12}\])")
 _HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 UNIT = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+(?:['’][^\W{_HAN}]+)*|[^\w\s]")
 """A Chinese character, a word of other writing, or a mark."""
+_BATCH = 10_000  # texts whose tokens are Python's strings at a time; polars needs a tenth of their memory
 Cut = Callable[[str], list[str]]
 _Loader = Callable[[], tuple[str, Cut]]  # of what an installation's tokens depend on besides the version, and the cut
 
@@ -65,13 +66,16 @@ def split_words(text: str, cut: Cut) -> list[str]:
 
 def tokenize(texts: pl.DataFrame, tokenizers: dict[str, Tokenizer]) -> pl.DataFrame:
     """Tokens of (text_hash, text, lang) rows, with the tokenizer that made them."""
-    rows = [
-        (text_hash, split_words(text, tokenizers[lang].cut), *tokenizers[lang][:3])
-        for text_hash, text, lang in texts.select("text_hash", "text", "lang").iter_rows()
-    ]
     names = ("text_hash", "tokens", "tokenizer", "tokenizer_version", "dictionary_hash")
     types = {name: pl.List(pl.String) if name == "tokens" else pl.String for name in names}
-    return pl.DataFrame(rows, schema=types, orient="row")
+    parts = [pl.DataFrame(schema=types)]
+    for part in texts.select("text_hash", "text", "lang").iter_slices(_BATCH):
+        rows = [
+            (text_hash, split_words(text, tokenizers[lang].cut), *tokenizers[lang][:3])
+            for text_hash, text, lang in part.iter_rows()
+        ]
+        parts.append(pl.DataFrame(rows, schema=types, orient="row"))
+    return pl.concat(parts)
 
 
 def count_disagreements(texts: list[str]) -> tuple[int, list[tuple[str, list[str], list[str]]]]:
@@ -89,7 +93,6 @@ def _load_jieba() -> tuple[str, Cut]:
     import jieba
 
     jieba.setLogLevel("WARNING")  # its chatter about the cache goes to standard error
-    jieba.initialize()
     return f"{hash_file(Path(jieba.__file__).parent / 'dict.txt')[:12]}/hmm", jieba.lcut
 
 

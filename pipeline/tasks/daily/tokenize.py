@@ -13,7 +13,7 @@ from pipeline.tasks.record.replace import replace_day
 from pipeline.text.segment import Tokenizer, load_tokenizers, tokenize
 
 Pins = dict[str, int | None]  # the snapshots that all tasks of a run read
-ROWS_PER_SHARD = 100_000  # six to eleven seconds; to start costs a task three
+ROWS_PER_SHARD = 250_000  # fifteen to thirty seconds; to start costs a task three
 _TOKENIZER = ["tokenizer", "tokenizer_version", "dictionary_hash"]
 _TEXT = ["text_hash", *_TOKENIZER]
 
