@@ -23,7 +23,7 @@ from pipeline.io.hashes import hash_file
 from pipeline.io.lines import parse_object, read_text
 from pipeline.text import wordnet
 from pipeline.text.conllu import UPOS, read
-from pipeline.text.stanza_models import load_pipeline
+from pipeline.text.segment import load_pipeline
 
 ROUNDS, SEED = 5, 0  # of the perceptron; five is nltk's own number
 _RECIPE = 1  # increase it when tokens, training or the word list change, so that signatures change too

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pipeline.errors import BadInput
 from pipeline.text import conllu
-from pipeline.text.stanza_models import load_pipeline
+from pipeline.text.segment import load_pipeline
 
 IndexArray = npt.NDArray[np.int64]
 Heads = Sequence[int] | IndexArray

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.training.recipes import replace_numbers
+from pipeline.training.loop import replace_numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

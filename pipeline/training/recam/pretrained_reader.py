@@ -28,7 +28,7 @@ from pipeline.metrics.resample import Floats
 from pipeline.models.encoder import EMBEDDED, PRECISIONS, IndexArray, check_kind
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.models.recam.pretrained_reader import Batch, Pieces, PretrainedReader
-from pipeline.training import loop, recipes
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 from pipeline.training.recam import pretrained_reading, readers
 from pipeline.training.recam.masked_lm import make_optimiser, set_learning_rate
@@ -62,8 +62,8 @@ So small an encoder answers by what fits into the question; it hardly reads the 
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """Change some numbers of a profile, see `recipes.replace_numbers`; BadInput for those that do not fit together."""
-    recipe = recipes.replace_numbers(
+    """Change some numbers of a profile, see `loop.replace_numbers`; BadInput for those that do not fit together."""
+    recipe = loop.replace_numbers(
         PROFILES,
         profile,
         from_zero={"averaged", "tuned_layers", "epochs"},
@@ -252,7 +252,7 @@ class TrainedReader(NamedTuple):
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> TrainedReader:
     """Load a reader of `fit`, without the encoder it came from; BadInput if it or a weight is of another kind."""
     check_kind(config, KIND)
-    recipe = recipes.read_recipe(Recipe, config)
+    recipe = loop.read_recipe(Recipe, config)
     model = _make_model(models.build_transformer(config["architecture"], is_masked=recipe.style == "masked"), recipe)
     if missing := sorted(set(loop.copy_weights(model)) - set(tensors)):
         raise BadInput(f"the model lacks the weight {missing[0]!r} and {len(missing) - 1} others")
