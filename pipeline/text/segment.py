@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import Missing, check_name
 from pipeline.explanations import name_extra
 from pipeline.io.hashes import hash_file
 
@@ -40,8 +40,7 @@ def load_tokenizer(name: str, resources: Path | None = None) -> Tokenizer:
     """A tokenizer by name. `resources` is where stanza's models lie."""
     stanza = partial(_load_stanza, resources)
     loaders: dict[str, _Loader] = {"jieba": _load_jieba, "rjieba": _load_rjieba, "nltk": _load_nltk, "stanza": stanza}
-    if name not in loaders:
-        raise BadInput(f"no tokenizer {name!r}; there are {', '.join(loaders)}")
+    check_name("tokenizer", name, loaders)
     dictionary_hash, cut = loaders[name]()
     return Tokenizer(name, version(name), dictionary_hash, cut)
 
