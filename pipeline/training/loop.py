@@ -18,7 +18,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from pipeline.errors import BadInput, refuse_damage
+from pipeline.errors import BadInput, check_name, refuse_damage
 from pipeline.io.atomic import replace_file
 from pipeline.models.encoder import IndexArray
 from pipeline.progress import iterate, track
@@ -251,9 +251,7 @@ def replace_numbers(
     `below_one` are below 1, and so is a dropout rate (`dropout` in the name). BadInput for an unknown profile or field,
     or another value.
     """
-    if profile not in profiles:
-        raise BadInput(f"no profile {profile!r}; choose one of {', '.join(profiles)}")
-    kinds = get_type_hints(type(profiles[profile]))
+    kinds = get_type_hints(type(profiles[check_name("profile", profile, profiles)]))
     values = {name: value for name, value in changes.items() if value is not None}
     if unknown := sorted(set(values) - set(kinds)):
         raise BadInput(f"a recipe has no field {', '.join(unknown)}; its fields are {', '.join(kinds)}")

@@ -27,7 +27,6 @@ from pipeline.models.word_vectors import WordVectors
 from pipeline.progress import iterate, track
 from pipeline.text.concreteness import Ratings
 from pipeline.training import loop
-from pipeline.training.loop import check_loss
 
 log = logging.getLogger(__name__)
 TRAIN, TEST = 2148, 1877  # words of the paper's split (Table 2); together 4,025 of 4,295 (errata E13)
@@ -142,15 +141,13 @@ def _train(vectors: Vectors, truth: Floats, recipe: Recipe) -> Abstractness:
         model = Abstractness(vectors.shape[1], recipe)
         model.standardise(inputs)
         optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
+        learner = loop.Learner(optimiser, generator, dict, dict)  # of so few epochs no state is saved
         model.train()
         for epoch in range(1, recipe.epochs + 1):
             for rows in torch.split(torch.randperm(len(inputs), generator=generator), recipe.batch):
                 # the members' errors are summed, so that each learns as if it were alone
                 loss = (model(inputs[rows]) - targets[rows]).square().mean(dim=0).sum()
-                check_loss(loss.item(), epoch)
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
+                loop.descend(loss, learner, epoch)
     return model.eval()
 
 
