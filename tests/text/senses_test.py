@@ -177,7 +177,7 @@ def test_glosses_of_related_senses_are_compared(store: senses.Store) -> None:
         assert far.overlap < sense.overlap  # ground is outside the window
     [tied] = disambiguate(store, [("bass", "n")], ["zzzqq " * 1000, "of"] * 1000, "glosses")
     assert (tied.synset, tied.overlap) == ("bass.n.01", 0)
-    with pytest.raises(BadInput, match="expected signatures, glosses"):
+    with pytest.raises(BadInput, match="there are signatures, glosses"):
         disambiguate(store, [], [], "overlap")
 
 
