@@ -15,7 +15,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        return _version()
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("undertone-text")
+        except PackageNotFoundError:  # run from a checkout that was never installed
+            return "0+unknown"
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("pipeline.api"), name)
@@ -23,12 +28,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, "__version__"})
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("undertone-text")
-    except PackageNotFoundError:  # run from a checkout that was never installed
-        return "0+unknown"

@@ -1,8 +1,16 @@
 """Rows that are left out, each with a reason: the first of the rules that it breaks."""
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import polars as pl
+
+
+class Read(NamedTuple):
+    """Rows that are kept, and the others with their reason; together they are all that came in."""
+
+    rows: pl.DataFrame
+    dropped: pl.DataFrame  # reason, row_key (the id of a row)
 
 
 def choose_first(conditions: Mapping[str, pl.Expr]) -> pl.Expr:

@@ -89,7 +89,7 @@ def stats(
     Examples: `undertone cloze stats Task_1_dev.jsonl Task_2_dev.jsonl`; `undertone cloze stats`
     """
     if paths:
-        tables = [cloze.compute_statistics(cloze.read(path).items) for path in paths]
+        tables = [cloze.compute_statistics(cloze.read(path).rows) for path in paths]
         rows = [{"file": str(path), **dict(table.iter_rows())} for path, table in zip(paths, tables, strict=True)]
         console.show(pl.DataFrame(rows) if len(paths) > 1 else tables[0], as_json)
         return
@@ -272,7 +272,7 @@ def evaluate_reader(
         raise BadInput(f"--submissions needs --subtask ({' or '.join(SUBTASKS)}): {items.name} names neither")
     name = targets.check_subtask(subtask_name) if subtask_name else SUBTASKS[0]
     reader = readers.load_model(model, name)
-    rows = cloze.read(items).items if items else readers.read_items(name, "test")
+    rows = cloze.read(items).rows if items else readers.read_items(name, "test")
     evaluations = readers.measure(rows, reader)
     facts: dict[str, object] = {"model_id": reader.model_id, "numbers": evaluations.to_dicts()}
     if against:

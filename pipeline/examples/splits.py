@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.errors import BadInput
+from pipeline.errors import check_name
 from pipeline.io.hashes import hash_number
 
 NAMES = ("train", "validation", "test")
@@ -24,9 +24,7 @@ _TEXTS = ("implicit", "explicit", "negative")
 
 def get_shares(profile: str) -> tuple[float, ...]:
     """Return the shares of train, validation and test of a profile."""
-    if profile not in SPLITS:
-        raise BadInput(f"no split profile {profile!r}; there are {', '.join(SPLITS)}")
-    return SPLITS[profile]
+    return SPLITS[check_name("split profile", profile, SPLITS)]
 
 
 def draw_uniform(ids: pl.Series, seed: int = SEED) -> pl.Series:

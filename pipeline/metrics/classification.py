@@ -4,27 +4,17 @@ CSD's P 64.8, R 69.9, F1 66.1 are macro averages: the harmonic mean of the first
 over the classes in truth or prediction, as in scikit-learn; a class without cases counts 0.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import stats
 
 from pipeline.metrics import resample
 from pipeline.metrics.resample import SEED, Floats, Interval, Names, bounds, draw_counts, number_units
 
 Labels = npt.NDArray[np.integer]
 Metric = Literal["accuracy", "precision", "recall", "f1"]
-
-
-class Comparison(NamedTuple):
-    """Difference of two predictors on the same rows, and its p if they were equally good."""
-
-    difference: float
-    low: float
-    high: float
-    p: float
 
 
 def confusion(truth: Labels, predicted: Labels) -> npt.NDArray[np.int64]:
@@ -57,33 +47,9 @@ def estimate_interval(
     Truth and prediction are class numbers from 0, [n]. Groups are names [n] of what rows depend on, such as topics:
     whole groups are drawn, by default single rows.
     """
-    (tables,) = _sample_tables(truth, [predicted], groups, draws)
+    (tables,) = sample_tables(truth, [predicted], groups, draws)
     value = float(compute_metric(confusion(truth, predicted), metric))
     return Interval(value, *bounds(compute_metric(tables, metric)))
-
-
-def compare(
-    truth: Labels,
-    first: Labels,
-    second: Labels,
-    metric: Metric = "f1",
-    *,
-    groups: Names | None = None,
-    draws: int = 2000,
-) -> Comparison:
-    """Measure how much better `first` is than `second` by a paired bootstrap; arguments as of `estimate_interval`."""
-    tables = _sample_tables(truth, [first, second], groups, draws)
-    differences = compute_metric(tables[0], metric) - compute_metric(tables[1], metric)
-    values = [float(compute_metric(confusion(truth, predicted), metric)) for predicted in (first, second)]
-    return Comparison(values[0] - values[1], *bounds(differences), resample.p_value(differences))
-
-
-def mcnemar(truth: Labels, first: Labels, second: Labels) -> float:
-    """Compute the exact two-sided p of McNemar's test; 1 if both predictors err on the same rows."""
-    is_right, is_other_right = (np.equal(truth, predicted) for predicted in (first, second))
-    first_only = int((is_right & ~is_other_right).sum())
-    disagreements = int((is_right != is_other_right).sum())
-    return float(stats.binomtest(first_only, disagreements, 0.5).pvalue) if disagreements else 1.0
 
 
 def calibration_error(truth: Labels, probabilities: Floats, bins: int = 10) -> float:
@@ -99,10 +65,10 @@ def calibration_error(truth: Labels, probabilities: Floats, bins: int = 10) -> f
     return float(means.sort("index").select((pl.col("share") * gaps).sum()).item())
 
 
-def _sample_tables(
+def sample_tables(
     truth: Labels, predictions: list[Labels], groups: Names | None, draws: int
 ) -> list[npt.NDArray[np.int64]]:
-    """Compute the confusion tables of the same samples for each predictor, each [draws, classes, classes]."""
+    """Sample rows, or groups of them, alike for each predictor: confusion tables [draws, classes, classes] of each."""
     size = int(max(labels.max() for labels in (truth, *predictions))) + 1
     cells = np.stack([truth * size + predicted for predicted in predictions])
     copies: npt.NDArray[np.int64]

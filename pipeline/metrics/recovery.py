@@ -5,7 +5,6 @@ CSD names no measure, so the field's are taken, in [0, 1]: ROUGE-L (Lin 2004), B
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -101,47 +100,37 @@ def compare_overlap(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-class Accuracy(NamedTuple):
-    """Share of right choices, with Wilson's 95 % interval, what guessing reaches, and on how many rows."""
-
-    accuracy: float
-    low: float
-    high: float
-    chance: float  # mean share of a row's options that are right
-    row_count: int
-    null_count: int  # rows without a choice; they count as wrong
-
-
-def measure_choices(choices: pl.DataFrame, picks: Sequence[int | None]) -> Accuracy:
-    """Measure the share of rows whose pick, the index of an option or None, is right; ValueError for other lengths."""
-    if len(choices) != len(picks):
-        raise ValueError(f"expected a choice for each of {len(choices)} rows, got {len(picks)}")
-    pick = pl.Series(picks, dtype=pl.Int64)
-    is_right = choices.select(pl.col("answers").list.contains(pick).fill_null(value=False)).to_series()
-    return _build_accuracy(choices, is_right & pick.is_not_null(), pick.null_count())
-
-
-def _build_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count: int = 0) -> Accuracy:
-    """Build the accuracy from each row's share of being right, [n] in [0, 1]."""
-    if not len(choices):
-        raise ValueError("expected at least one row")
+def _measure_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count: int = 0) -> dict[str, float]:
+    """Measure the accuracy from each row's share of being right, [n] in [0, 1]; see `compare_choices`."""
     share = float(np.mean(correct_shares.to_numpy()))
     low, high = wilson(np.array([share]), np.array([len(choices)]))
     chances = choices.select(pl.col("answers").list.len() / pl.col("options").list.len()).to_series()
     chance = float(np.mean(chances.to_numpy()))
-    return Accuracy(share, float(low[0]), float(high[0]), chance, len(choices), null_count)
+    interval = {"accuracy": share, "low": float(low[0]), "high": float(high[0])}
+    return {**interval, "chance": chance, "row_count": len(choices), "null_count": null_count}
 
 
 def compare_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None = None) -> pl.DataFrame:
-    """Measure picks, if there are any, and baselines that understand nothing: by, and the fields of `Accuracy`.
+    """Measure picks, the index of an option of each row or None, and baselines that understand nothing.
 
     Baselines: longest and shortest option; most_overlap, the one with the largest share of its distinct units in
     context and text; least_overlap; position, the place that is right most often in these same rows. Of tied options
-    the mean counts. ValueError without rows.
+    the mean counts.
+
+    Returns by, accuracy (the share of right choices), low, high (Wilson's interval of 95 %), chance (mean share of a
+    row's options that are right), row_count, null_count (rows without a choice, which count as wrong). ValueError
+    without rows, or for not as many picks.
     """
     if not len(choices):
         raise ValueError("expected at least one row")
-    rows = [] if picks is None else [{"by": "answers", **measure_choices(choices, picks)._asdict()}]
+    rows = []
+    if picks is not None:
+        if len(choices) != len(picks):
+            raise ValueError(f"expected a choice for each of {len(choices)} rows, got {len(picks)}")
+        pick = pl.Series(picks, dtype=pl.Int64)
+        is_right = choices.select(pl.col("answers").list.contains(pick).fill_null(value=False)).to_series()
+        accuracy = _measure_accuracy(choices, is_right & pick.is_not_null(), pick.null_count())
+        rows.append({"by": "answers", **accuracy})
     overlaps = [_share_units(*row) for row in choices.select("text", "context", "options").iter_rows()]
     options = choices.with_row_index("row").select("row", "options", "answers").explode("options")
     options = options.with_columns(
@@ -159,7 +148,7 @@ def compare_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None = 
     for name, value in values.items():
         best = options.filter(value == value.max().over("row"))
         correct_shares = best.group_by("row", maintain_order=True).agg(pl.col("is_right").mean())["is_right"]
-        rows.append({"by": name, **_build_accuracy(choices, correct_shares)._asdict()})
+        rows.append({"by": name, **_measure_accuracy(choices, correct_shares)})
     return pl.DataFrame(rows)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, check_name
 
 Method = Literal["beam", "sample", "greedy"]
 State = tuple[Tensor, ...]  # tensors [n, k, ...], which are reordered with the hypotheses
@@ -41,8 +41,7 @@ class Decoding:
         for name, bound in bounds.items():
             if not bound <= getattr(self, name) < float("inf"):
                 raise BadInput(f"{name} should be {bound} or more; found {getattr(self, name)!r}")
-        if self.method not in get_args(Method):
-            raise BadInput(f"method should be one of {', '.join(get_args(Method))}; found {self.method!r}")
+        check_name("method", self.method, get_args(Method))
         if not 0 < self.temperature < float("inf"):
             raise BadInput(f"temperature should be above 0; found {self.temperature!r}")
         if not 0 < self.top_p <= 1:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from pipeline.errors import BadInput, refuse_damage
+from pipeline.errors import BadInput, check_name, refuse_damage
 from pipeline.explanations import name_extra
 from pipeline.models import characters
 from pipeline.models.bert import SHORT, Bert
@@ -138,8 +138,7 @@ def load(
         ("precision", precision, PRECISIONS),
         ("normalize", normalize, get_args(Normalize)),
     ):
-        if value not in choices:
-            raise BadInput(f"no {option} {value!r}; there are {', '.join(choices)}")
+        check_name(option, value, choices)
     if pooling == "layers" and normalize != "model_default":
         raise BadInput(f"normalize={normalize} needs pooling=model: pooled by layers, each layer has length 1")
     # one batch a thread: threads inside an operation wait for each other, and with other tasks beside them they spin
@@ -293,7 +292,9 @@ def _tokenize(encoder: Encoder, texts: list[str]) -> tuple[IndexArray, MakeFeatu
         ids = bert.tokenize(texts)
         lengths = np.fromiter(map(len, ids), np.int64, len(ids))
         if encoder.device == "cpu" and encoder.precision == "bfloat16":
-            lengths = _round_up(lengths)
+            # to one of 18 lengths, so that few batches need to be filled up
+            step = np.where(lengths <= SHORT, 4, np.where(lengths <= 4 * SHORT, 16, 32))
+            lengths = -(-lengths // step) * step
 
         def pad(rows: IndexArray) -> dict[str, Any]:
             features = bert.pad([ids[i] for i in rows], int(lengths[rows].max()))
@@ -336,12 +337,6 @@ def embed_batch(encoder: Encoder, features: dict[str, Any]) -> torch.Tensor:
 def limit_rows(dim: int) -> int:
     """Return how many embeddings of this size may be in memory at once."""
     return min(16_384, FLOATS // dim)
-
-
-def _round_up(lengths: IndexArray) -> IndexArray:
-    """Round lengths up to one of 18, so that few batches need to be filled up."""
-    step = np.where(lengths <= SHORT, 4, np.where(lengths <= 4 * SHORT, 16, 32))
-    return -(-lengths // step) * step
 
 
 def make_batches(lengths: IndexArray, budget: int, *, is_padded: bool = True) -> list[IndexArray]:

@@ -1,4 +1,4 @@
-"""The files of a pretrained model, found and checked before they are loaded.
+"""The files of a pretrained model, found, checked, and loaded.
 
 A model is a folder, or a hub name with its commit. Only safetensors weights, vocabularies and configurations are
 fetched: no pickle, no code. They are checked against the hashes of the hub, and the hash in the name if it has one.
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pipeline.errors import BadInput, Missing, Retry
+from pipeline.errors import BadInput, Missing, Retry, refuse_damage
 from pipeline.io.atomic import write_text
 from pipeline.io.hashes import hash_file
 
@@ -53,6 +53,34 @@ def locate_files(name: str | Path) -> Files:
     elif content != expected:
         raise BadInput(f"{hub}@{commit}: its files have the hash {content}, expected {expected}; they are not loaded")
     return Files(folder, commit)
+
+
+def load_pretrained(folder: Path, kind: Any) -> tuple[Any, Any, set[str]]:
+    """Load the tokenizer and a float32 model of a class of transformers; only safetensors, no foreign code.
+
+    Returns with them the names of the weights that the folder lacks. BadInput for a folder that cannot be read.
+    """
+    import torch
+    from transformers import AutoTokenizer
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()
+    level = transformers_logging.get_verbosity()
+    transformers_logging.set_verbosity_error()  # weights that a task does not need, or that are new to it, are no news
+    try:
+        with refuse_damage(folder, REMEDY):
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            module, loading_info = kind.from_pretrained(
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                dtype=torch.float32,
+                output_loading_info=True,
+            )
+    finally:
+        transformers_logging.set_verbosity(level)
+    return tokenizer, module, loading_info["missing_keys"]
 
 
 def strip_path(name: str | Path) -> str:

@@ -31,21 +31,17 @@ def load_or_encode(
         os.utime(path)  # in use: not to be swept as old
         mapped: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        _encode_to_file(path, encoder, texts, on_progress)
+        # long and short texts apart, so that each chunk can be cut into batches of equal lengths
+        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
+        with replace_file(path) as draft:
+            rows = np.lib.format.open_memmap(draft, mode="w+", dtype=np.float32, shape=(len(texts), encoder.dim))
+            step = min(CHUNK, limit_rows(encoder.dim))
+            for start in range(0, len(order), step):
+                chunk = order[start : start + step]
+                rows[chunk] = encode(encoder, [texts[i] for i in chunk], on_progress)
+            rows.flush()
+            del rows
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
     else:
         on_progress(len(texts))
     return mapped
-
-
-def _encode_to_file(path: Path, encoder: Encoder, texts: Sequence[str], on_progress: Callable[[int], None]) -> None:
-    # long and short texts apart, so that each chunk can be cut into batches of equal lengths
-    order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
-    with replace_file(path) as draft:
-        rows = np.lib.format.open_memmap(draft, mode="w+", dtype=np.float32, shape=(len(texts), encoder.dim))
-        step = min(CHUNK, limit_rows(encoder.dim))
-        for start in range(0, len(order), step):
-            chunk = order[start : start + step]
-            rows[chunk] = encode(encoder, [texts[i] for i in chunk], on_progress)
-        rows.flush()
-        del rows

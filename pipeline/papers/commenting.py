@@ -78,18 +78,3 @@ GRADES = Grades(1_610 * 27, 3.6, 0.6, 0.2)
 """The test set (section 3; AAC-10)."""
 KAPPA = 0.59
 """Its weighted kappa; the paper does not name the weights: linear or quadratic (AAC-09)."""
-
-EXAMPLES = {
-    "table_8": (3, 3, 4, 4, 4, 2, 4, 4, 4, 3, 3, 3, 4, 4, 4, 2, 4, 3, 3, 4, 4, 4, 3, 3, 3, 3),
-    "table_9": (4, 4, 4, 3, 2, 5, 2, 3, 2, 5, 4, 3, 4, 3, 4, 4, 3, 3, 3, 4, 4, 3, 2, 3, 3, 4),
-}
-"""Grades of the comments on two articles of the paper's test set, 26 as printed (AAC-32).
-
-Whole numbers, though each comment has two grades, and 26, though each article has 27 comments.
-"""
-NORMALISED = {
-    "meteor": ((4, 4.2, 0.47), (3, 2.7, 0.10), (3, 4.8, 0.62), (3, 3.9, 0.40)),
-    "bleu_1": ((4, 2.7, 0.38), (3, 4.5, 0.83)),
-    "w_meteor": ((3, 3.8, 0.34), (3, 3.2, 0.19)),
-}
-"""Tables 5 and 6: grade, normalised score and score of a comment; METEOR has those of both tables (AAC-32)."""

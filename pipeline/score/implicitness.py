@@ -14,7 +14,7 @@ import torch
 
 from pipeline.errors import BadInput
 from pipeline.models.adapter import load_adapter
-from pipeline.models.encoder import Encoder, encode
+from pipeline.models.encoder import Encoder, check_kind, encode
 from pipeline.models.impscore import Design, ImpScore, Meaning, Readout, pragmatic_distance
 from pipeline.progress import OnProgress
 
@@ -34,15 +34,12 @@ class Head(NamedTuple):
 def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: LoadEncoder) -> dict[str, Head]:
     """Load the heads of a registry entry, by language, from its tensors (`<language>.<name>`) and configuration.
 
-    BadInput if the encoder is another one than the head was fitted on, or the model is a variant that does not score
-    within [0, 2].
+    `registry.Model.build` makes BadInput of files that do not fit together; an encoder that is another one than the
+    head was fitted on is BadInput, and so is a variant that does not score within [0, 2].
     """
-    if config.get("kind") != "impscore" or not isinstance(config.get("heads"), dict):
-        raise BadInput("expected an ImpScore model of this package: config.json names no heads")
+    check_kind(config, "impscore")
     heads = {}
     for name, head_config in config["heads"].items():
-        if not isinstance(head_config, dict) or {"encoder", "encoder_revision", "recipe"} - set(head_config):
-            raise BadInput(f"head {name!r} of this model names no encoder, revision or recipe")
         encoder, recipe = load(head_config), head_config["recipe"]
         if encoder.revision != head_config["encoder_revision"]:
             raise BadInput(
@@ -59,11 +56,8 @@ def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
         design = Design(**{key: recipe[key] for key in Design._fields if key in recipe})
         hidden = recipe.get("hidden", 0)
         model = ImpScore(encoder.dim, recipe["features"], design=design, hidden=hidden, last=encoder.last)
-        try:
-            model_tensors = {k: v for k, v in head_tensors.items() if not k.startswith(("encoder.", "readout."))}
-            model.load_state_dict({key: value.float() for key, value in model_tensors.items()})
-        except RuntimeError as error:
-            raise BadInput(f"the weights of head {name!r} do not fit its configuration: {error}") from error
+        model_tensors = {k: v for k, v in head_tensors.items() if not k.startswith(("encoder.", "readout."))}
+        model.load_state_dict({key: value.float() for key, value in model_tensors.items()})
         encoder = load_adapter(encoder, weights) if weights else encoder
         device_readout = (
             Readout(**{key: value.to(encoder.device) for key, value in readout.items()}) if readout else None

@@ -20,7 +20,7 @@ LIST = Path(__file__).with_name("concreteness_en.tsv")
 MRC_BOUNDS = (100.0, 700.0)
 PUBLISHED_BOUNDS = {"conc": MRC_BOUNDS, "conc.m": (1.0, 5.0)}  # columns of MRC's list and of Brysbaert et al. (2014)
 THRESHOLD = 0.35  # section 3.2
-CONTENT_POS = frozenset({"NOUN", "VERB", "ADJ", "ADV"})  # not PROPN nor AUX (REC-07)
+CONTENT_POS = frozenset({"NOUN", "VERB", "ADJ", "ADV"})  # of words that can be targets: not PROPN nor AUX (REC-07)
 _NUMBER = r"^-?[0-9]+(\.[0-9]+)?$"  # what polars surely reads: a field it does not would pass for an empty one
 
 
@@ -100,8 +100,3 @@ def _scale(path: Path, name: str, rows: pl.DataFrame, bounds: tuple[float, float
 def load_embedded() -> Ratings:
     """The shipped list: English words rated by a language model, not by people, from 158 to 670 as on MRC's scale."""
     return read(LIST, bounds=MRC_BOUNDS)._replace(name="embedded")
-
-
-def is_content_word(upos: str) -> bool:
-    """Whether a word of this universal part of speech can be a target: noun, verb, adjective or adverb (REC-07)."""
-    return upos in CONTENT_POS

@@ -10,14 +10,13 @@ from collections.abc import Callable
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from pipeline.errors import BadInput
+from pipeline.errors import Missing, check_name
 from pipeline.explanations import name_extra
 from pipeline.io.hashes import hash_file
-from pipeline.text.stanza_models import load_pipeline
 
 CODE = re.compile(r"(\[[\u4e00-\u9fffA-Za-z0-9_]{1,12}\])")
 _HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -42,8 +41,7 @@ def load_tokenizer(name: str, resources: Path | None = None) -> Tokenizer:
     """A tokenizer by name. `resources` is where stanza's models lie."""
     stanza = partial(_load_stanza, resources)
     loaders: dict[str, _Loader] = {"jieba": _load_jieba, "rjieba": _load_rjieba, "nltk": _load_nltk, "stanza": stanza}
-    if name not in loaders:
-        raise BadInput(f"no tokenizer {name!r}; there are {', '.join(loaders)}")
+    check_name("tokenizer", name, loaders)
     dictionary_hash, cut = loaders[name]()
     return Tokenizer(name, version(name), dictionary_hash, cut)
 
@@ -111,3 +109,25 @@ def _load_nltk() -> tuple[str, Cut]:
 def _load_stanza(resources: Path | None) -> tuple[str, Cut]:
     pipeline = load_pipeline((resources or Path()) / "stanza", "en", "tokenize", alternative=", or use nltk")
     return "en/default", lambda text: [token.text for part in pipeline(text).sentences for token in part.tokens]
+
+
+def load_pipeline(folder: Path, lang: str, processors: str, *, alternative: str = "", **options: Any) -> Any:
+    """Stanza's pipeline of a language with these processors, from the folder of stanza's resources.json.
+
+    Missing if models are not there, with how to get them and the alternative.
+    """
+    remedy = f"stanza.download({lang!r}, model_dir='{folder}'){alternative}"
+    if not (folder / "resources.json").is_file():
+        raise Missing(f"stanza has no models in {folder}: {remedy}")
+    import stanza
+    from stanza.pipeline.core import PipelineRequirementsException
+
+    common = {"download_method": None, "use_gpu": False, "verbose": False}
+    try:
+        pipeline = stanza.Pipeline(lang, dir=str(folder), processors=processors, **common, **options)
+    except (OSError, ValueError, KeyError, PipelineRequirementsException) as why:
+        raise Missing(f"stanza's models of {lang} in {folder} are not complete ({why}): {remedy}") from why
+    # one that its list does not name is left out with a warning
+    if lacking := [name for name in processors.split(",") if name not in pipeline.processors]:
+        raise Missing(f"stanza's models of {lang} in {folder} are without {', '.join(lacking)}: {remedy}")
+    return pipeline

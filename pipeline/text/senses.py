@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.errors import BadInput, Missing, refuse_damage
+from pipeline.errors import BadInput, Missing, check_name, refuse_damage
 from pipeline.io.atomic import create_folder
 from pipeline.text import glosses, wordnet
 
@@ -52,28 +52,20 @@ class _Memo(dict[Any, Any]):
 
 
 class Store(NamedTuple):
-    """Signatures of all senses of all lemmas, read-only; the arrays are mapped from their files.
+    """Signatures of all senses of all lemmas, read-only and mapped from their files."""
 
-    Lemma j has the senses sense_offsets[j]:sense_offsets[j + 1], the most frequent first; their signatures lie end to
-    end as signatures[word_offsets[j]:word_offsets[j + 1]], the i-th of them `sizes[i]` words long.
-    """
-
-    version: str  # of WordNet
     words: dict[str, int]
-    lemmas: dict[str, int]  # by part of speech and lemma, as n:bank
     numbers: Mapping[str, list[int]]  # words of any token
     candidates: Mapping[tuple[str, str], Candidates | None]  # senses of any target
-    synsets: npt.NDArray[np.bytes_]  # names
-    levels: Ints  # of synsets; -1 for adjectives and adverbs
-    sense_offsets: Ints
-    senses: Ints  # synset of each sense
-    sizes: Ints
-    word_offsets: Ints
-    signatures: Ints  # word numbers; a synset's are there once for each of its lemmas, so that a lemma is one read
 
 
 _FORMAT = 1
-_ARRAYS = ("words", "lemmas", *Store._fields[5:])
+_ARRAYS = (
+    "words", "lemmas",  # by part of speech and lemma, as n:bank
+    "synsets", "levels",  # names of synsets, and their levels, -1 for adjectives and adverbs
+    "sense_offsets", "senses", "sizes",  # of lemma j: sense_offsets[j]:sense_offsets[j + 1], the most frequent first
+    "word_offsets", "signatures",  # of lemma j, end to end, the i-th of them `sizes[i]` words long: one read
+)  # fmt: skip
 
 
 def build(folder: Path) -> None:
@@ -156,12 +148,9 @@ def load(folder: Path) -> Store:
             raise BadInput(f"{folder}: damaged word senses ({values} and {offsets} do not fit); {remedy}")
     words, lemmas = ({key.decode(): i for i, key in enumerate(arrays[name].tolist())} for name in _ARRAYS[:2])
     return Store(
-        header["wordnet"],
         words,
-        lemmas,
         _Memo(lambda token: [words[word] for word in glosses.list_words(token) if word in words], 1 << 17),
         _Memo(lambda target: _find_candidates(target[0], target[1], lemmas, arrays), 1 << 14),
-        *(arrays[name] for name in _ARRAYS[2:]),
     )
 
 
@@ -194,12 +183,6 @@ WINDOW = 5  # words of the context on each side of a target, by glosses
 Scores = dict[tuple[str, str], list[float]]
 
 
-def check_measure(measure: str) -> None:
-    """Raise BadInput for an unknown measure."""
-    if measure not in MEASURES:
-        raise BadInput(f"no measure {measure!r} of word senses; expected {', '.join(MEASURES)}")
-
-
 def disambiguate(
     store: Store,
     targets: Sequence[tuple[str, str]],
@@ -216,7 +199,7 @@ def disambiguate(
     has no such lemma. The context is the tokens of the summary and the passage: forms or lemmas. By signatures their
     order is nothing; by glosses a target is at its first place in the context, or before all words if it is not there.
     """
-    check_measure(measure)
+    check_name("measure of word senses", measure, MEASURES)
     candidates = {target: senses for target in targets if (senses := store.candidates[target])}  # each once
     if measure == MEASURES[0]:
         scores = _count_shared(store, candidates, context)

@@ -22,8 +22,8 @@ from pipeline.io.atomic import write_text
 from pipeline.io.hashes import hash_file
 from pipeline.io.lines import parse_object, read_text
 from pipeline.text import wordnet
-from pipeline.text.conllu import UPOS, read
-from pipeline.text.stanza_models import load_pipeline
+from pipeline.text.segment import load_pipeline
+from pipeline.text.trees import UPOS, read_sentences
 
 ROUNDS, SEED = 5, 0  # of the perceptron; five is nltk's own number
 _RECIPE = 1  # increase it when tokens, training or the word list change, so that signatures change too
@@ -107,7 +107,7 @@ def _train(conllu: Path) -> dict[str, Any]:
 
     table: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     sentences = []
-    for words, _ in read(conllu):
+    for words, _ in read_sentences(conllu):
         sentences.append([(_straighten(word.form), word.upos) for word in words])
         for word in words:
             if word.lemma:

@@ -45,7 +45,7 @@ def targets(store: senses.Store, summary: str) -> list[tuple[str, str]]:
     words = [word for word in summary.replace(".", " ").replace(",", " ").split() if word.islower()]
     kept = [word for word in words if word not in glosses.STOP_WORDS]
     lemmas = [(wordnet.lemmatize(word, upos), wordnet.POS[upos]) for word in kept for upos in ("NOUN", "VERB")]
-    return [(lemma, pos) for lemma, pos in lemmas if f"{pos}:{lemma}" in store.lemmas]
+    return [(lemma, pos) for lemma, pos in lemmas if store.candidates[lemma, pos]]
 
 
 def compare_measures(store: senses.Store) -> None:

@@ -74,7 +74,7 @@ def test_judgement(run: Run, pairs_file: Path, tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("import", "latent_hatred", "nowhere"), "nowhere"),
-        (("import", "no_such_set", "."), "there is no source 'no_such_set'; expected one of toxigen, latent_hatred"),
+        (("import", "no_such_set", "."), "no source 'no_such_set'; there are toxigen, latent_hatred"),
         (("build", "--source", "mine", "--split", "thirds"), "no split profile 'thirds'"),
         (("ask", "--llm", "m", "--params", "{"), "--params: broken JSON"),
         (("ask", "--llm", "m", "--params", "[]"), "--params should be a JSON object"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.io.folders import list_inputs
+from pipeline.io.rows import list_inputs
 
 
 def test_what_is_left_out_is_named(tmp_path: Path) -> None:

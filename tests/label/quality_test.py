@@ -14,8 +14,8 @@ from pipeline.errors import BadInput
 from pipeline.label import grading, quality, schema, task_files
 from pipeline.label.quality import FORM, collect_grades, encode_grades, summarise
 from pipeline.metrics.labelling.agreement import measure
-from pipeline.papers.commenting import EXAMPLES, GRADES
-from tests.support.rows.labels import build_grades
+from pipeline.papers.commenting import GRADES
+from tests.support.rows.labels import EXAMPLES, build_grades
 
 ITEMS = pl.DataFrame(
     {

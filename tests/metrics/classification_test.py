@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from pipeline.metrics import classification
-from pipeline.metrics.classification import calibration_error, compare, compute_metric
+from pipeline.metrics.classification import calibration_error, compute_metric
 
 answers = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
 
@@ -21,21 +21,6 @@ def test_equals_scikit_learn(rows: list[tuple[int, int]]) -> None:
     assert [float(compute_metric(table, metric)) for metric in ("precision", "recall", "f1")] == pytest.approx(expected)
     assert compute_metric(table, "accuracy") == pytest.approx(metrics.accuracy_score(truth, predicted))
     assert classification.macro_f1(truth, predicted) == compute_metric(table, "f1")
-
-
-def test_paired_bootstrap() -> None:
-    """A predictor is not better than itself (p 1); one that mends 30 of another's 60 faults and adds none surely is."""
-    truth = np.tile([0, 1], 100)
-    worse, better = truth.copy(), truth.copy()
-    worse[:60] = 1 - worse[:60]
-    better[:30] = 1 - better[:30]
-    assert compare(truth, worse, worse) == (0.0, 0.0, 0.0, 1.0)
-    actual = compare(truth, better, worse, "accuracy")
-    assert actual.difference == pytest.approx(0.15)
-    assert actual.low > 0.09
-    assert actual.p == pytest.approx(2 / 2001)
-    assert compare(truth, worse, better, "accuracy").difference == pytest.approx(-0.15)
-    assert compare(truth, worse, better, "accuracy").p == actual.p
 
 
 def test_calibration_by_hand() -> None:

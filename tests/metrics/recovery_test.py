@@ -9,7 +9,7 @@ from scipy import stats
 
 from pipeline.examples.subtext import contexts as examples
 from pipeline.metrics import recovery
-from pipeline.metrics.recovery import compare_choices, compare_overlap, measure_choices, measure_overlap
+from pipeline.metrics.recovery import compare_choices, compare_overlap, measure_overlap
 
 # computed by sacrebleu 2.6.0 (BLEU with lowercase, and effective_order for rows; tokenize zh, and 13a for English; chrF
 # as it stands) and by rouge-score 0.1.2 given our units without marks as its tokenizer
@@ -85,15 +85,15 @@ def test_baselines_of_overlap() -> None:
 
 def test_choices_right_wrong_and_none() -> None:
     """Any right option will do; none is wrong and counted; chance is the mean share of right options."""
-    actual = measure_choices(QUESTIONS, [0, None, 2])
-    assert actual.accuracy == pytest.approx(2 / 3)
+    actual = compare_choices(QUESTIONS, [0, None, 2]).row(0, named=True)
+    assert actual["accuracy"] == pytest.approx(2 / 3)
     interval = stats.binomtest(2, 3).proportion_ci(method="wilson")
-    assert (actual.low, actual.high) == pytest.approx((interval.low, interval.high))
-    assert actual.chance == pytest.approx((1 / 3 + 1 / 2 + 2 / 3) / 3)
-    assert (actual.row_count, actual.null_count) == (3, 1)
-    assert measure_choices(QUESTIONS, [None] * 3).accuracy == 0
-    assert measure_choices(QUESTIONS, [1, 0, 9]).accuracy == 0
-    assert measure_choices(QUESTIONS, [0, 1, 0])[:3] == (1, pytest.approx(0.4385, abs=1e-4), 1)
+    assert (actual["low"], actual["high"]) == pytest.approx((interval.low, interval.high))
+    assert actual["chance"] == pytest.approx((1 / 3 + 1 / 2 + 2 / 3) / 3)
+    assert (actual["row_count"], actual["null_count"]) == (3, 1)
+    assert compare_choices(QUESTIONS, [None] * 3)["accuracy"][0] == 0
+    assert compare_choices(QUESTIONS, [1, 0, 9])["accuracy"][0] == 0
+    assert compare_choices(QUESTIONS, [0, 1, 0]).row(0)[1:4] == (1, pytest.approx(0.4385, abs=1e-4), 1)
 
 
 def test_baselines_of_choices() -> None:

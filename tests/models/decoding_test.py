@@ -170,7 +170,7 @@ def test_what_can_be_written() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"method": "best"}, "one of beam, sample, greedy"), ({"beams": 0}, "beams should be 1 or more"),
+        ({"method": "best"}, "there are beam, sample, greedy"), ({"beams": 0}, "beams should be 1 or more"),
         ({"length_penalty": -1.0}, "length_penalty should be"), ({"temperature": 0.0}, "temperature should be above"),
         ({"top_p": 0.0}, "top_p should be above 0"), ({"top_p": 1.1}, "at most 1"), ({"top_k": -1}, "top_k should be"),
         ({"longest": 0}, "longest should be 1"), ({"least": 9, "longest": 8}, "longest should be 9"),

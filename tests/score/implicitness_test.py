@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import save
 
 from pipeline.errors import BadInput
 from pipeline.models.encoder import Encoder, encode, load
@@ -21,6 +22,7 @@ from pipeline.score.implicitness import (
     measure_distances,
     score_triples,
 )
+from pipeline.training.registry import Model
 
 TEXTS = ["Nice hat.", "你可真准时。", "The soup is salty.", "", "某人今天又没洗碗呢[doge]", "Some get up at five. " * 9]
 
@@ -148,17 +150,25 @@ def test_euclidean_variants_do_not_score(tiny: Encoder) -> None:
     assert measure_distances(["nice hat"], ["cold day"], cosine)[0] <= 2
 
 
+def load_changed(config: dict[str, Any], encoder: Encoder) -> dict[str, Head]:
+    """Load heads as from the registry, whose model has another configuration than its weights."""
+    weights = save({name: tensor.contiguous() for name, tensor in draw_weights(encoder, "any", 1).items()})
+    return Model("0" * 64, config, weights).build(load_heads, lambda _: encoder)
+
+
 def test_a_configuration_that_is_none_of_ours(tiny: Encoder) -> None:
     """A folder of another kind of model, such as an encoder's, is BadInput and no traceback."""
-    changes: list[dict[str, Any]] = [{"heads": None}, {"heads": []}, {"kind": "other"}, {"kind": None}]
+    changes: list[dict[str, Any]] = [{"heads": None}, {"heads": {"any": {}}}, {"kind": "other"}, {"kind": None}]
     changed_configs = [make_config(tiny, "any") | change for change in changes]
     for model_config in (*changed_configs, {"architectures": ["Bert"]}, {}):
-        with pytest.raises(BadInput, match=r"expected an ImpScore model of this package: config\.json names no heads"):
-            load_heads(draw_weights(tiny, "any", 1), model_config, lambda _: tiny)
+        with pytest.raises(BadInput, match=r"of kind|config\.json: damaged"):
+            load_changed(model_config, tiny)
 
 
 def test_weights_that_do_not_fit(tiny: Encoder) -> None:
     """Weights of another size than the configuration says, of another depth or of another head are BadInput."""
     for other in (make_config(tiny, "any", features=3), make_config(tiny, "any", hidden=4), make_config(tiny, "en")):
-        with pytest.raises(BadInput, match=r"the weights of head '\w+' do not fit its configuration"):
-            load_heads(draw_weights(tiny, "any", 1), other, lambda _: tiny)
+        with pytest.raises(
+            BadInput, match=r"config\.json: damaged or of another shape \(RuntimeError: Error.* ImpScore"
+        ):
+            load_changed(other, tiny)

@@ -119,11 +119,10 @@ def test_what_was_written_is_mapped(store: senses.Store, tmp_path: Path) -> None
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == times
     assert {path.suffix for path in folder.iterdir()} == {".npy", ".json"}
     again = senses.load(folder)
-    assert not again.signatures.flags.writeable
-    assert again.version == "3.0"
-    assert (again.words, again.lemmas) == (store.words, store.lemmas)
-    for one, other in zip(store, again, strict=True):
-        assert not isinstance(one, np.ndarray) or np.array_equal(one, other)
+    senses_of = again.candidates["bank", "n"]
+    assert senses_of is not None
+    assert not senses_of.signatures.flags.writeable
+    assert again.words == store.words
     assert [path.name for path in folder.parent.iterdir()] == ["store"]
 
 
@@ -178,7 +177,7 @@ def test_glosses_of_related_senses_are_compared(store: senses.Store) -> None:
         assert far.overlap < sense.overlap  # ground is outside the window
     [tied] = disambiguate(store, [("bass", "n")], ["zzzqq " * 1000, "of"] * 1000, "glosses")
     assert (tied.synset, tied.overlap) == ("bass.n.01", 0)
-    with pytest.raises(BadInput, match="expected signatures, glosses"):
+    with pytest.raises(BadInput, match="there are signatures, glosses"):
         disambiguate(store, [], [], "overlap")
 
 
@@ -207,12 +206,11 @@ def test_wordnet_itself(shared_wordnet: Path) -> None:
             assert bare(disambiguate(store, targets, text.split())) == plain(targets, text.split())
         assert bare(disambiguate(store, targets, OURS)) == plain(targets, OURS)  # all texts are one context
         found = [disambiguate(store, [("bank", "n"), ("bass", "n")], text.split()) for text in OURS[:4]]
-        if store.version == "3.0":
+        if wordnet.read_version() == "3.0":
             banks, basses = [row[0].synset for row in found[:2]], [row[1].synset for row in found[2:]]
             assert banks == ["depository_financial_institution.n.01", "bank.n.01"]
             assert [wordnet.load_reader().synset(name).lexname() for name in basses] == ["noun.artifact", "noun.food"]
             assert [max(wordnet.load_levels(pos).values()) for pos in "nv"] == [19, 12]
-            assert len(store.synsets) == 117_659
         for (name, pos), sense in zip(targets, disambiguate(store, targets, []), strict=True):
             firsts = [synset.name() for synset in wordnet.list_synsets(name, pos)[:1]]
             assert [sense.level for _ in firsts] == [wordnet.load_levels(pos).get(first) for first in firsts]

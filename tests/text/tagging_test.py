@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.text import conllu, tagging
+from pipeline.text import tagging
 from pipeline.text.tagging import Tagger, Token, load_counts, load_perceptron, load_stanza, split_sentences
+from pipeline.text.trees import UPOS, Sentence, read_sentences
 from tests.support.oracles.wordnet_net import found_in, real, small
 
 __all__ = ["small"]  # a fixture: our own net is the WordNet that nltk finds
@@ -99,7 +100,7 @@ def test_a_malformed_row_is_named(tmp_path: Path, row: str, told: str) -> None:
     path = tmp_path / "broken.conllu"
     path.write_text(f"# ours\n1\tA\ta\tDET\t_\t_\t_\t_\t_\t_\n{row}\n", encoding="utf-8")
     with pytest.raises(BadInput, match=told) as why:
-        list(conllu.read(path))
+        list(read_sentences(path))
     assert str(why.value).startswith(f"{path}, line 3: ")
 
 
@@ -123,7 +124,7 @@ def test_tokens_stand_where_they_say(trees: Path) -> None:
         for token in (token for sentence in tagger.analyse(text) for token in sentence):
             assert token.text == text[token.start : token.end]
             assert token.lemma == token.lemma.lower() != ""
-            assert token.upos in conllu.UPOS
+            assert token.upos in UPOS
 
 
 @pytest.mark.usefixtures("small")
@@ -201,7 +202,7 @@ def test_the_real_counts(data: Path) -> None:
     On the treebank the counts come to the .86 of each word's most frequent tag in training, ±.02.
     """
     with real():
-        gold = list(conllu.read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[::8]
+        gold = list(read_sentences(data / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[::8]
         assert accuracy(tagging._load_count_tags(), gold) == pytest.approx(0.862, abs=0.02)
         found = load_counts().analyse("Mary quickly sold the old Dutch clocks and ran. She'd seen them.")
     first, second = ([f"{token.lemma}/{token.upos}" for token in sentence] for sentence in found)
@@ -262,7 +263,7 @@ def test_the_best_that_there_is(tmp_path: Path, trees: Path, monkeypatch: pytest
     assert re.fullmatch(r"stanza-\d+/[\d.]+/[0-9a-f]{12}", tagging.load_tagger(models, trees).name)
 
 
-def accuracy(tag: Callable[[Sequence[str]], list[str]], gold: list[conllu.Sentence]) -> float:
+def accuracy(tag: Callable[[Sequence[str]], list[str]], gold: list[Sentence]) -> float:
     """Share of words whose part of speech is right, gold words given."""
     pairs = [
         (word.upos, upos)
@@ -278,6 +279,6 @@ def test_the_perceptron_on_the_treebank(data: Path, tmp_path: Path) -> None:
     part = tmp_path / "part.conllu"
     part.write_text("\n\n".join((data / "ud_english_ewt" / "en_ewt-ud-train.conllu").read_text().split("\n\n")[::12]))
     tag = tagging._load_perceptron_tags(tagging._train(part))
-    assert accuracy(tag, list(conllu.read(data / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[::8]) == pytest.approx(
+    assert accuracy(tag, list(read_sentences(data / "ud_english_ewt" / "en_ewt-ud-test.conllu"))[::8]) == pytest.approx(
         0.877, abs=0.02
     )

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.training.recipes import replace_numbers
+from pipeline.training.loop import replace_numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def test_what_is_not_given_stays() -> None:
         ({"hidden": 300}, "hidden should be 2 times a whole number from 1; found 300"),
         ({"hidden": (300, 0)}, "hidden should be 2 times a whole number from 1"),
         ({"hidden": (300, 100, 10)}, "hidden should be 2 times a whole number from 1"),
-        ({"profile": "theirs"}, "no profile 'theirs'; choose one of paper, ours"),
+        ({"profile": "theirs"}, "no profile 'theirs'; there are paper, ours"),
         ({"layers": 2, "heads": 1}, "a recipe has no field heads, layers; its fields are unit, is_tuned"),
     ],
 )

@@ -24,7 +24,6 @@ REFERENCES: dict[str, pl.DataType] = {
     **dict.fromkeys(("source", "thread_id", "comment_id", "role"), pl.String()),
     "place": pl.Int64(),
 }
-DROPPED = dict.fromkeys(("source", "reason", "row_key"), pl.String())
 _KEY = ["source", "thread_id"]
 _COMMENT = [*_KEY, "comment_id"]
 
@@ -54,7 +53,7 @@ class Corpus(NamedTuple):
 
     threads: pl.DataFrame  # `THREADS`: every article; split or reason is null
     references: pl.DataFrame  # `REFERENCES`
-    dropped: pl.DataFrame  # `DROPPED`; row_key is the thread_id, of a comment <thread_id>/<comment_id>
+    dropped: pl.DataFrame  # source, reason, row_key: the thread_id, of a comment <thread_id>/<comment_id>
 
 
 def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = PAPER) -> Corpus:

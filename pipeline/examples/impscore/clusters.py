@@ -46,7 +46,11 @@ def add_clusters(pairs: pl.DataFrame, threshold: float = THRESHOLD) -> pl.DataFr
 
 
 def _link_texts(grams: list[list[str]], threshold: float) -> Ints:
-    buckets, incidence = _build_buckets(grams), _build_incidence(grams)
+    buckets = _build_buckets(grams)
+    column = pl.Series([gram for text in grams for gram in text]).cast(pl.Categorical).to_physical().to_numpy()
+    _, column = np.unique(column, return_inverse=True)  # categories are numbered across the process
+    starts, shape = np.cumsum([0, *map(len, grams)]), (len(grams), column.max() + 1)
+    incidence = sparse.csr_matrix((np.ones(len(column), np.int32), column, starts), shape=shape)
     component = np.arange(len(grams))
     for distance in range(1, CANDIDATES + 1):
         pairs, has_neighbours = _list_neighbours(buckets, component, distance)
@@ -88,13 +92,6 @@ def _list_neighbours(buckets: list[tuple[Ints, Ints]], component: Ints, distance
         is_unlinked = component[first_texts] != component[second_texts]
         parts.append(np.stack([first_texts[is_unlinked], second_texts[is_unlinked]], axis=1))
     return np.unique(np.concatenate(parts), axis=0), has_neighbours
-
-
-def _build_incidence(grams: list[list[str]]) -> sparse.csr_matrix:
-    column = pl.Series([gram for text in grams for gram in text]).cast(pl.Categorical).to_physical().to_numpy()
-    starts = np.cumsum([0, *map(len, grams)])
-    _, column = np.unique(column, return_inverse=True)  # categories are numbered across the process
-    return sparse.csr_matrix((np.ones(len(column), np.int32), column, starts), shape=(len(grams), column.max() + 1))
 
 
 def _are_similar(incidence: sparse.csr_matrix, pairs: Ints, threshold: float) -> npt.NDArray[np.bool_]:

@@ -1,7 +1,8 @@
 """Sentences with their compressions, in the layouts in which they are published (NDD, section 4.2; NDD-23, 26 to 28).
 
-A compression given as text is aligned greedily, from left to right: its words are right, their places may be earlier
-than those the annotator meant. Capitals do not count. What cannot be read is BadInput with file, line and field.
+Rows are item_id, words [n], kept [n], compression (at least one word), lang, split (or null). A compression given as
+text is aligned greedily, from left to right: its words are right, their places may be earlier than those the annotator
+meant. Capitals do not count. What cannot be read is BadInput with file, line and field.
 """
 
 import ast
@@ -20,7 +21,7 @@ from pipeline.examples.recam.summaries import SPLITS
 from pipeline.examples.sources.files import find_files
 from pipeline.io.fields import check_field, check_text, is_text_list
 from pipeline.io.lines import parse_value, read_json_lines, read_lines, read_text
-from pipeline.reasons import find_fault
+from pipeline.reasons import Read, find_fault
 from pipeline.text.language import detect_language
 from pipeline.text.segment import UNIT
 
@@ -35,16 +36,6 @@ HELD_OUT = 150  # of Colloquial-SC for testing, and as many for validation
 LONGEST = 20_000  # characters of a literal; the published ones have up to 164
 _PIECE = re.compile(r"[\u3400-\u9fff]|[^\W_\u3400-\u9fff]+|[^\w\s]|_")
 _MASK = re.compile("|".join(map(re.escape, EXPRESSIONS)))
-
-
-class Read(NamedTuple):
-    """Rows of a file that are kept, and the others with their reason; together they are all that came in.
-
-    Of compressions: item_id, words [n], kept [n], compression (at least one word), lang, split (or null).
-    """
-
-    rows: pl.DataFrame
-    dropped: pl.DataFrame  # reason, row_key
 
 
 class _Item(NamedTuple):

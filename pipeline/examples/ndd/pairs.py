@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.errors import BadInput
-from pipeline.examples.ndd.compression import Read
+from pipeline.errors import BadInput, check_name
 from pipeline.examples.recam.items import DROPPED
 from pipeline.examples.splits import SEED, draw_uniform
 from pipeline.io.fields import check_field, check_text
 from pipeline.io.lines import read_json_lines, read_records
+from pipeline.reasons import Read
 from pipeline.text import wordnet
 from pipeline.text.language import detect_language
 from pipeline.text.segment import UNIT
@@ -57,15 +57,6 @@ class Sentence(NamedTuple):
     features: Sequence[str]  # FEATS of CoNLL-U, as Tense=Past|VerbForm=Fin
 
 
-class EditedPairs(NamedTuple):
-    """The pairs, and the sentences that gave none."""
-
-    rows: pl.DataFrame
-    """test, pair_id, sentence_id, one (the sentence's words [n]), other (with new ones [n]), is_positive, places (of
-    the new words, from 0, the same in both pairs of a sentence). A positive row is followed by its negative one."""
-    dropped: pl.DataFrame  # reason (no_words, no_verbs, no_features, few_places), row_key (the sentence_id)
-
-
 Pair = tuple[str, str]
 Replace = Callable[[Sentence, int, float, float], Pair | None]
 """A word with the property and one without it for a place, by a number in [0, 1) each; None where one is lacking."""
@@ -92,15 +83,18 @@ def _guess_features(word: str, lemma: str) -> str:
     return f"Tense={'Pres' if word.endswith('s') else 'Past'}|VerbForm=Fin"
 
 
-def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, share: float = SHARE) -> EditedPairs:
+def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, share: float = SHARE) -> Read:
     """Generate the two pairs of each sentence for a test.
 
-    What a sentence gives depends on its id, the seed and the corpus, not on its place there. BadInput: no such test, or
-    a sentence has columns of different lengths or another's id. Missing: the synonym-antonym test needs WordNet.
-    ValueError: the share is not in (0, 1].
+    What a sentence gives depends on its id, the seed and the corpus, not on its place there.
+
+    Returns test, pair_id, sentence_id, one (the sentence's words [n]), other (with new ones [n]), is_positive, places
+    (of the new words, from 0, the same in both pairs of a sentence), a positive row before its negative one; and why
+    sentences gave no pair: no_words, no_verbs, no_features, few_places. BadInput: no such test, or a sentence has
+    columns of different lengths or another's id. Missing: the synonym-antonym test needs WordNet. ValueError: the share
+    is not in (0, 1].
     """
-    if test not in TESTS:
-        raise BadInput(f"no test {test!r}; there are {', '.join(TESTS)}")
+    check_name("test", test, TESTS)
     if not 0 < share <= 1:
         raise ValueError(f"the share of words to replace should be in (0, 1], not {share}")
     _check_sentences(sentences)
@@ -115,7 +109,7 @@ def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, shar
             other = [replacements[i][side] if i in replacements else word for i, word in enumerate(sentence.words)]
             pair_id = f"{test}:{sentence.sentence_id}:{name}"
             rows.append((test, pair_id, sentence.sentence_id, [*sentence.words], other, side == 0, places))
-    return EditedPairs(pl.DataFrame(rows, SCHEMA, orient="row"), pl.DataFrame(dropped, DROPPED, orient="row"))
+    return Read(pl.DataFrame(rows, SCHEMA, orient="row"), pl.DataFrame(dropped, DROPPED, orient="row"))
 
 
 def _check_sentences(sentences: Iterable[Sentence]) -> None:

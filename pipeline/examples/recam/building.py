@@ -70,7 +70,7 @@ def build_imperceptibility_rule(
         score = scores.get(token.text.lower())
         if by_lemma:
             score = scores.get(token.lemma, score)
-        if not concreteness.is_content_word(token.upos):
+        if token.upos not in concreteness.CONTENT_POS:
             return Verdict(reason="not_content")
         if score is None:
             return Verdict(reason="no_score")
@@ -201,11 +201,6 @@ def judge_tokens(pair: Pair, rule: Rule, filters: Sequence[Filter] = FILTERS) ->
     return pl.DataFrame(rows, schema=TARGETS, orient="row")
 
 
-def build_question(summary: str, start: int, end: int) -> str:
-    """The summary with the placeholder instead of a word."""
-    return summary[:start] + PLACEHOLDER + summary[end:]
-
-
 SUBTASKS = ("imperceptibility", "nonspecificity")
 SHARES = {"train": 3227 / 6089, "validation": 837 / 6089, "test": 2025 / 6089}  # Table 5, subtask 1 (REC-27)
 CHUNK = 100  # articles held as tokens at a time
@@ -251,7 +246,8 @@ def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> p
     rows = target_rows.join(articles, on=["source", "thread_id"], how="inner")
     places = ("\n".join(map(str, (subtask, *row))) for row in rows.select("source", "thread_id", "start").iter_rows())
     ids = [hash_text(place) for place in places]
-    questions = [build_question(*row) for row in rows.select("summary", "start", "end").iter_rows()]
+    cuts = rows.select("summary", "start", "end").iter_rows()
+    questions = [summary[:start] + PLACEHOLDER + summary[end:] for summary, start, end in cuts]
     texts = rows.select(cloze.normalise("text")).to_series()
     official = rows["split"] if "split" in rows.columns else [None] * rows.height
     splits = {text: split or choose_split(text) for text, split in dict(zip(texts, official, strict=True)).items()}

@@ -1,12 +1,12 @@
 """Cloze items of ReCAM: a passage, a summary with a word left out, five words for it (ReCAM, table 1; REC-01).
 
 A line of the official files is `{"article", "question", "option_0" … "option_4", "label"}`; the question holds
-`@placeholder` once, and the label is the index of the right option from 0.
+`@placeholder` once, and the label is the place of the right option, from 0. Rows are of `SCHEMA`.
 """
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -14,6 +14,7 @@ from pipeline.errors import BadInput
 from pipeline.io.atomic import write_text
 from pipeline.io.fields import check_field, check_text, is_index
 from pipeline.io.lines import read_json_lines
+from pipeline.reasons import Read
 
 PLACEHOLDER = "@placeholder"
 OPTIONS = 5
@@ -24,14 +25,7 @@ SCHEMA: dict[str, pl.DataType] = {
 DROPPED: dict[str, pl.DataType] = {"reason": pl.String(), "row_key": pl.String()}
 
 
-class Items(NamedTuple):
-    """The kept and the dropped items; together they are all items read."""
-
-    items: pl.DataFrame  # `SCHEMA`; label is the place of the right option, from 0
-    dropped: pl.DataFrame  # reason, row_key (the item_id)
-
-
-def read(path: Path) -> Items:
+def read(path: Path) -> Read:
     """Read items in the official format; one with options that differ only in capitals or blanks is `same_options`."""
     rows, dropped = [], []
     for number, entry in read_json_lines(path):
@@ -42,7 +36,7 @@ def read(path: Path) -> Items:
             rows.append(item)
     if not rows and not dropped:
         raise BadInput(f"{path}: the file holds no items")
-    return Items(pl.DataFrame(rows, schema=SCHEMA), pl.DataFrame(dropped, schema=DROPPED, orient="row"))
+    return Read(pl.DataFrame(rows, schema=SCHEMA), pl.DataFrame(dropped, schema=DROPPED, orient="row"))
 
 
 def _check_item(entry: dict[str, Any], location: str) -> dict[str, Any]:
@@ -94,12 +88,12 @@ def split_question(item_id: str, question: str) -> tuple[str, str]:
     return before, after
 
 
-def drop_articles(items: pl.DataFrame, other_items: pl.DataFrame) -> Items:
+def drop_articles(items: pl.DataFrame, other_items: pl.DataFrame) -> Read:
     """Drop items as `article_elsewhere` whose article is also one of other items, as of 50 trial items in dev."""
     other_articles = other_items.select(normalise()).to_series().unique()
     is_shared = items.select(normalise().is_in(other_articles.implode())).to_series()
     dropped = items.filter(is_shared).select(reason=pl.lit("article_elsewhere"), row_key="item_id")
-    return Items(items.filter(~is_shared), dropped)
+    return Read(items.filter(~is_shared), dropped)
 
 
 def compute_statistics(items: pl.DataFrame) -> pl.DataFrame:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -23,13 +23,12 @@ from pipeline.examples.recam.items import PLACEHOLDER, normalise
 from pipeline.io import rows as files
 from pipeline.io.fields import check_field, is_text_list
 from pipeline.io.lines import parse_object, read_lines, read_text
-from pipeline.reasons import choose_first, split_off
+from pipeline.reasons import Read, choose_first, split_off
 
 COLUMNS = {  # fields, and the columns that may hold them; the first that exists is taken
     "article_id": ("id", "article_id"), "text": ("document", "article", "text"), "summary": ("summary",),
 }  # fmt: skip
 SPLITS = ("train", "validation", "test")
-SCHEMA: dict[str, pl.DataType] = dict.fromkeys((*COLUMNS, "split"), pl.String())
 _BATCH = 2_000  # articles in memory as Python objects
 _MARK = re.compile(r"\[(SN|XSUM)\]([A-Z-]+)\[\1\]")
 _SECTIONS = {"FIRST-SENTENCE": "summary", "INTRODUCTION": "summary", "RESTBODY": "text"}
@@ -39,18 +38,12 @@ _BUTTONS = frozenset({
 })  # fmt: skip
 
 
-class Articles(NamedTuple):
-    """Articles that are kept and those that are not; together they are the articles that came in."""
-
-    rows: pl.DataFrame  # article_id, text, summary, split (or null); no field is blank
-    dropped: pl.DataFrame  # reason (no_text, no_summary, has_placeholder, duplicate), row_key (the article_id)
-
-
-def read(path: Path, splits: Path | None = None) -> Articles:
+def read(path: Path, splits: Path | None = None) -> Read:
     """Read all articles with summaries of a file with rows or a folder; the split of an id is that of `splits`.
 
-    A duplicate is an article whose id came before, or whose text and summary did but for capitals and blanks. A summary
-    that holds `@placeholder` can be no question. BadInput names file, row and field.
+    Rows have article_id, text, summary, split (or null), and no blank field; reasons are no_text, no_summary,
+    has_placeholder, as it can be no question, and duplicate: an article whose id came before, or whose text and summary
+    did but for capitals and blanks. BadInput names file, row and field.
     """
     split_of = _read_splits(splits) if splits else {}
     articles = _read_folder(path) if path.is_dir() else _read_file(path)
@@ -59,7 +52,7 @@ def read(path: Path, splits: Path | None = None) -> Articles:
     rows = pl.concat([pl.DataFrame(schema=schema), *(pl.DataFrame(batch, schema=schema) for batch in batches)])
     rows = rows.with_columns(split=pl.Series([split_of.get(name) for name in rows["article_id"]], dtype=pl.String))
     reasons = pl.Series(_list_reasons(rows), dtype=pl.String)
-    return Articles(*split_off(rows, reasons, ["reason", pl.col("article_id").alias("row_key")]))
+    return Read(*split_off(rows, reasons, ["reason", pl.col("article_id").alias("row_key")]))
 
 
 def _list_reasons(rows: pl.DataFrame) -> list[str | None]:

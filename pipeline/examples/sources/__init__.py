@@ -9,10 +9,11 @@ import polars as pl
 
 from pipeline.collect.privacy.anonymise import scrub_ids
 from pipeline.collect.privacy.particulars import scrub_column
-from pipeline.errors import BadInput
+from pipeline.errors import check_name
 from pipeline.examples.sources import published
-from pipeline.examples.sources.files import Read, Source, find_files, finish, is_filled, map_labels, read_table, refuse
+from pipeline.examples.sources.files import Source, find_files, finish, is_filled, map_labels, read_table, refuse
 from pipeline.examples.sources.published import LUDWIG_ALTERNATIVE
+from pipeline.reasons import Read
 from pipeline.text.language import detect_language
 
 __all__ = ["LUDWIG_ALTERNATIVE", "READERS", "SOURCES", "Read", "Source", "read", "read_own"]
@@ -46,9 +47,7 @@ def read(name: str, path: Path, keep: pl.Expr | None = None) -> Read:
     that differ in entailment but not in implicitness (IMP-18). BadInput for an unknown name, absent files, or a fault
     in the layout, with file, line and field.
     """
-    if name not in READERS:
-        raise BadInput(f"there is no source {name!r}; expected one of {', '.join(READERS)}")
-    return _check(name, READERS[name](path), keep)
+    return _check(name, READERS[check_name("source", name, READERS)](path), keep)
 
 
 def read_own(path: Path, keep: pl.Expr | None = None) -> Read:
@@ -76,9 +75,9 @@ def read_own(path: Path, keep: pl.Expr | None = None) -> Read:
 def _check(name: str, rows: Read, keep: pl.Expr | None) -> Read:
     from pipeline.tables import Sentences
 
-    Sentences.validate(rows.sentences.with_columns(source=pl.lit(name)))
+    Sentences.validate(rows.rows.with_columns(source=pl.lit(name)))
     if keep is None:
         return rows
     is_kept = keep.fill_null(value=False)
-    dropped = rows.sentences.filter(~is_kept).select(reason=pl.lit("filtered"), row_key="item_id")
-    return Read(rows.sentences.filter(is_kept), pl.concat([rows.dropped, dropped]))
+    dropped = rows.rows.filter(~is_kept).select(reason=pl.lit("filtered"), row_key="item_id")
+    return Read(rows.rows.filter(is_kept), pl.concat([rows.dropped, dropped]))

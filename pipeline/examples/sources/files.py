@@ -18,7 +18,7 @@ from pipeline.collect.sites.markup import unescape
 from pipeline.errors import BadInput
 from pipeline.io.lines import read_json_lines, read_records
 from pipeline.io.spreadsheets import restore_texts
-from pipeline.reasons import choose_first, split_off
+from pipeline.reasons import Read, choose_first, split_off
 
 PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there, and `<file name>:<row>`
 _Rows = Iterator[tuple[int, Mapping[str, Any]]]  # the line a row begins on, and its fields
@@ -169,14 +169,7 @@ def join_texts(elements: Iterable[Element], tag: str) -> str:
     return " ".join("".join(element.texts) for element in elements if element.tag == tag)
 
 
-COLUMNS = ("item_id", "lang", "text", "label", "explicit", "prompt")
-
-
-class Read(NamedTuple):
-    """The rows of a data set: those of `sentences` and `dropped` together are the rows read."""
-
-    sentences: pl.DataFrame  # item_id, lang, text, label, explicit, prompt
-    dropped: pl.DataFrame  # reason, row_key (the item_id)
+COLUMNS = ("item_id", "lang", "text", "label", "explicit", "prompt")  # of the rows that are read
 
 
 class Source(NamedTuple):

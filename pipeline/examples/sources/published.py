@@ -15,7 +15,6 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import (
     PLACE,
-    Read,
     clean,
     find_files,
     finish,
@@ -27,7 +26,7 @@ from pipeline.examples.sources.files import (
     read_table,
 )
 from pipeline.io.lines import parse_object, read_json_lines, read_lines, read_text
-from pipeline.reasons import choose_first
+from pipeline.reasons import Read, choose_first
 
 _SCHEMA = dict.fromkeys((*PLACE, "text", "label"), pl.String()) | {"line": pl.Int64()}
 

@@ -88,11 +88,6 @@ def cross_map(values: Floats, targets: Floats, units: Ints) -> Floats:
     return cross_predict(units, lambda is_seen: fit_map(values[is_seen], targets[is_seen]).apply(values))
 
 
-def predict_constant(targets: Floats, units: Ints) -> Floats:
-    """Predict each target by the mean of the other threads': [n]."""
-    return cross_predict(units, lambda is_seen: np.full(len(targets), targets[is_seen].mean()))
-
-
 def draw_curve(values: Floats, targets: Floats, units: Ints, *, draws: int = DRAWS) -> pl.DataFrame:
     """Compute the mean target in bins of equally many values, with a bootstrap interval over threads.
 
@@ -141,7 +136,8 @@ def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Compari
         raise ValueError(f"a calibration needs at least {LEAST_ROWS} texts with both values, found {rows.height}")
     a, b = (rows[name].cast(pl.Float64).to_numpy() for name in "ab")
     units = resample.number_units(rows["thread"], rows.height)
-    mapped, constant = cross_map(a, b, units), predict_constant(b, units)
+    mapped = cross_map(a, b, units)
+    constant = cross_predict(units, lambda is_seen: np.full(len(b), b[is_seen].mean()))
     surface = predict_from_surface(rows, b, units)
     own_row = _build_row(name_a, a, b, units, mapped)
     constant_row = {"by": "constant", **dict.fromkeys(CORRELATED), "error": _measure_error(constant, b)}

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.impscore.artefacts import WORD
-from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, iterate_counts
+from pipeline.metrics.resample import DRAWS, SEED, Floats, bounds, iterate_counts, number_units
 from pipeline.metrics.resample import Ints as IndexArray
 
 NEAR = 1.1  # times as long the longer of two comments may be that count as of one length
@@ -58,7 +58,10 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     Returns metric, value, low, high, n (comments or pairs that it is of); value null where nothing is measured: a
     correlation with what is constant, or no pairs.
     """
-    groups, target, score = _read_columns(rows)
+    row_names = pl.format("\0{}", pl.int_range(pl.len()))
+    articles = rows.select(pl.coalesce(pl.col("article_id").cast(pl.String), row_names)).to_series()
+    groups = number_units(articles, rows.height)
+    target, score = (rows[name].cast(pl.Float64).to_numpy() for name in ("target", "score"))
     levels = [np.unique(values, return_inverse=True)[1] for values in (target, score)]
     error, sizes = np.bincount(groups, np.abs(target - score)), np.bincount(groups)
     pairs = {"pairwise_accuracy": count_pairs(groups, target, score)}
@@ -82,14 +85,6 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
         for name, column, count in zip(names, values.T, counts, strict=True)
     ]
     return pl.DataFrame(metric_rows, schema=SCHEMA, orient="row").fill_nan(None)
-
-
-def _read_columns(rows: pl.DataFrame) -> tuple[IndexArray, Floats, Floats]:
-    """Return article numbers, targets and scores."""
-    row_names = pl.format("\0{}", pl.int_range(pl.len()))
-    names = rows.select(pl.coalesce(pl.col("article_id").cast(pl.String), row_names))["article_id"]
-    target, score = (rows[name].cast(pl.Float64).to_numpy() for name in ("target", "score"))
-    return names.rank("dense").to_numpy().astype(np.int64) - 1, target, score
 
 
 def _rank(levels: IndexArray, weights: Floats) -> Floats:

@@ -22,15 +22,10 @@ Floats = npt.NDArray[np.floating]
 PERPLEXITY = 30.0  # of t-SNE with enough points
 
 
-class Silhouettes(NamedTuple):
-    """Mean silhouette coefficients in [-1, 1]: 1 where groups are separate, 0 where they mix."""
+def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -> list[float]:
+    """Measure how well the groups are separated in both spaces of features [n, l]: two mean silhouette coefficients.
 
-    pragmatic: float
-    semantic: float
-
-
-def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -> Silhouettes:
-    """Measure how well the groups are separated in either space of features [n, l] (figures 11 to 13).
+    They are in [-1, 1], 1 where groups are separate, 0 where they mix (figures 11 to 13).
 
     The paper's claim is that groups of one intent in different words are tighter in the pragmatic space. BadInput for
     fewer than two groups, or if each row is its own group.
@@ -43,7 +38,7 @@ def silhouettes(pragmatic: Floats, semantic: Floats, groups: Sequence[object]) -
         sizes = f"{len(label)} in {group_count}"
         raise BadInput(f"a silhouette needs at least two groups, one with two sentences; got {sizes}")
     scores = (silhouette_score(np.asarray(space, np.float64), label) for space in (pragmatic, semantic))
-    return Silhouettes(*(round(float(score), 6) for score in scores))
+    return [round(float(score), 6) for score in scores]
 
 
 def lay_out(features: Floats, seed: int = SEED) -> npt.NDArray[np.float64]:

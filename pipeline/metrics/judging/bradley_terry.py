@@ -46,12 +46,11 @@ class Fit(NamedTuple):
 
 
 class Estimates(NamedTuple):
-    """Values with their standard errors, [n] each, the bias with its own, and the p of no difference between items."""
+    """Values with their standard errors, [n] each, the bias, and the p of no difference between items."""
 
     values: Floats
     errors: Floats
     bias: float
-    bias_error: float
     p_equal: float
 
 
@@ -98,9 +97,9 @@ def estimate(comparisons: Comparisons, count: int) -> Estimates:
     best = optimize.minimize_scalar(evaluate, bounds=bounds, method="bounded", options={"xatol": 0.02})
     ratio = max(0.0, 2 * (evaluate(float(bounds[0])) - float(best.fun)))
     fit = fit_values(comparisons, count, float(np.exp(best.x)))
-    variances, bias_variance = _measure_variances(_compute_information(comparisons, fit), count)
+    variances = _measure_variances(_compute_information(comparisons, fit), count)
     p_equal = float(stats.chi2.sf(ratio, 1)) / 2 if ratio else 1.0
-    return Estimates(fit.values, np.sqrt(variances), fit.bias, float(np.sqrt(bias_variance)), p_equal)
+    return Estimates(fit.values, np.sqrt(variances), fit.bias, p_equal)
 
 
 def _measure_log_determinant(information: sparse.csr_array) -> float:
@@ -124,13 +123,12 @@ def _measure_log_determinant(information: sparse.csr_array) -> float:
     return float(n * logs.mean() - 2 * np.log(scale).sum())
 
 
-def _measure_variances(information: sparse.csr_array, count: int) -> tuple[Floats, float]:
-    """Compute the variance of each of `count` values less their mean, [count], and that of the bias."""
+def _measure_variances(information: sparse.csr_array, count: int) -> Floats:
+    """Compute the variance of each of `count` values less their mean: [count]."""
     n = information.shape[0]
     if n <= EXACT:
         covariance = np.linalg.inv(information.toarray())
         diagonal, means = np.diag(covariance), covariance[:, :count].mean(axis=1)
-        bias_variance = float(covariance[count, count])
     else:
         scale, scaled = _scale(information)
         rest = sparse.eye_array(n) - scaled  # R of S⁻¹ = 1 + R + R² + R³ S⁻¹, of which only the last term is probed
@@ -142,8 +140,8 @@ def _measure_variances(information: sparse.csr_array, count: int) -> tuple[Float
             remainder += sign * _multiply_remainder(scaled, rest, side) / PROBES
         diagonal = scale**2 * (1 + rest.diagonal() + rest.multiply(rest).sum(axis=1) + remainder)
         means = scale * _solve(scaled, scale * (np.arange(n) < count)) / count
-        bias_variance = float(scale[count] * _solve(scaled, scale * (np.arange(n) == count))[count])
-    return diagonal[:count] - 2 * means[:count] + means[:count].mean(), bias_variance
+    variances: Floats = diagonal[:count] - 2 * means[:count] + means[:count].mean()
+    return variances
 
 
 def _scale(information: sparse.csr_array) -> tuple[Floats, sparse.csr_array]:

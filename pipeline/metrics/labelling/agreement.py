@@ -69,10 +69,9 @@ def find_least_tae(raters: int, classes: int) -> float:
     no first label is the second and they are as varied as can be: d = min(raters, classes - 1).
     """
     other_count = min(raters, classes - 1)
-    # with one class there is no other label to give: agr is 1
-    return (
-        float(measures.combine_ratios(np.array(0.0), np.array(other_count / (other_count + 1)))) if other_count else 1.0
-    )
+    if not other_count:  # with one class there is no other label to give: agr is 1
+        return 1.0
+    return float(measures.combine_ratios(np.array(0.0), np.array(other_count / (other_count + 1))))
 
 
 def encode_values(field: str, values: pl.Series) -> pl.Series:

@@ -192,7 +192,12 @@ def _score_rouge(
     separators = ["" if lang in UNSPACED else " " for lang in langs]
     limits = [len(blank.join(words).encode()) for words, blank in zip(gold_words, separators, strict=True)]
     truncated_words = [*map(truncate, kept_words, limits, separators)]
-    batch = _build_batch(*([*map(_fold_words, word_lists)] for word_lists in (truncated_words, gold_words)))
+    batch = _build_batch(
+        *(
+            [[word.casefold() for word in words if any(map(str.isalnum, word))] for words in word_lists]
+            for word_lists in (truncated_words, gold_words)
+        )
+    )
     kept_lengths, gold_lengths = np.diff(batch.ends), np.diff(batch.ref_ends)
     stats = bleu(2).stats(batch)
     shared = {"rouge_1": (stats[:, 0], 0), "rouge_2": (stats[:, 1], 1), "rouge_l": (measure_lengths(batch), 0)}
@@ -202,10 +207,6 @@ def _score_rouge(
         scores[name] = mean(np.column_stack([2.0 * common, kept_ngrams + gold_ngrams]))
         scores[f"{name}_recall"] = mean(np.column_stack([1.0 * common, gold_ngrams]))
     return scores
-
-
-def _fold_words(words: list[str]) -> list[str]:
-    return [word.casefold() for word in words if any(map(str.isalnum, word))]
 
 
 def _build_batch(kept_words: list[list[str]], gold_words: list[list[str]]) -> Batch:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.errors import BadInput
+from pipeline.errors import check_name
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -172,7 +172,6 @@ WEIGHTS = {"balanced": balanced, "exponential": exponential, "printed": printed,
 
 Divergence = Literal["hellinger", "kl", "kl_reversed"]
 Weights = Literal["mean", "sum", "distance"]
-OPTIONS = {"divergence": get_args(Divergence), "weights": get_args(Weights)}
 CACHE_SIZE = 256  # distributions of first sentences that are kept at a time; of 30,000 words 30 MB
 _BLOCK_WORDS = 1 << 16  # neighbours that are gone through at a time
 CLS, SEP = "[CLS]", "[SEP]"  # what `explain` calls the places around a sentence
@@ -251,9 +250,8 @@ def compare(
 
 def check_options(divergence: str, weights: str) -> None:
     """Raise BadInput for a divergence or weights that there are not."""
-    for (name, choices), value in zip(OPTIONS.items(), (divergence, weights), strict=True):
-        if value not in choices:
-            raise BadInput(f"{name}: expected one of {', '.join(choices)}, found {value!r}")
+    check_name("divergence", divergence, get_args(Divergence))
+    check_name("weights", weights, get_args(Weights))
 
 
 def distances(

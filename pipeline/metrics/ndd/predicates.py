@@ -7,13 +7,13 @@ taken (here: both readings). Its English rows cannot be re-run as printed (errat
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, check_name
 from pipeline.metrics.ndd import distance
 from pipeline.metrics.ndd.distance import Divergence, Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.resample import DRAWS, SEED, bounds, iterate_counts
@@ -109,20 +109,16 @@ def ensemble(parts: Sequence[Sequence[Floats]]) -> list[Floats]:
     return [np.mean(of_sentence, axis=0) for of_sentence in zip(*parts, strict=True)]
 
 
-class Selection(NamedTuple):
-    """The sentences that are measured, by number, and those that are not, with the reason."""
+def select_sentences(is_predicate: Sequence[Sequence[bool]]) -> tuple[IndexArray, pl.DataFrame]:
+    """Select sentences of at most LONGEST words with at least one predicate (footnote 9); call it before scoring.
 
-    indices: IndexArray
-    dropped: pl.DataFrame  # sentence, reason: no_predicate or too_long
-
-
-def select_sentences(is_predicate: Sequence[Sequence[bool]]) -> Selection:
-    """Select sentences of at most LONGEST words with at least one predicate (footnote 9); call it before scoring."""
+    Returns their numbers, and those of the others: sentence, reason (no_predicate or too_long).
+    """
     reasons = ["too_long" if len(words) > LONGEST else None if any(words) else "no_predicate" for words in is_predicate]
     schema = {"sentence": pl.Int64, "reason": pl.String}
     rows = pl.DataFrame({"sentence": range(len(reasons)), "reason": reasons}, schema)
     indices = rows.filter(pl.col("reason").is_null())["sentence"].to_numpy()
-    return Selection(indices, rows.drop_nulls())
+    return indices, rows.drop_nulls()
 
 
 def average_precision(score: Floats, is_right: Bools) -> float:
@@ -197,6 +193,4 @@ def _weighted_mean(values: Floats, weights: Floats) -> float:
 
 def _choose_word(edit: Edit, stop_word: str, mask_word: str) -> str:
     words = {"delete": "", "mask": mask_word, "stop_word": stop_word}
-    if edit not in words:
-        raise BadInput(f"edit: expected one of {', '.join(words)}, found {edit!r}")
-    return words[edit]
+    return words[check_name("edit", edit, words)]

@@ -6,7 +6,7 @@ times measure is correlated, so that a correlation above 0 always agrees with pe
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -111,14 +111,7 @@ def measure_separation(pairs: pl.DataFrame, measures: Measures) -> pl.DataFrame:
     return _build_frame(rows, "share", "low", "high")
 
 
-class Case(NamedTuple):
-    """A sentence and edits of it, all as words, the nearest edit first, as in table 10."""
-
-    words: Sequence[str]
-    edits: Sequence[Sequence[str]]
-
-
-CASES = [Case(words, edits) for words, *edits in (map(str.split, sentences) for sentences in (
+CASES = [(words, edits) for words, *edits in (map(str.split, sentences) for sentences in (
     ("She grew up in a small house .", "She grew up in a little house .",
      "She grew up in a quiet house .", "She grew up in a huge house ."),
     ("They were talking behind the old barn .", "They were chatting behind the old barn .",
@@ -126,9 +119,10 @@ CASES = [Case(words, edits) for words, *edits in (map(str.split, sentences) for 
     ("You are reading on the balcony .", "You were reading on the balcony .",
      "She is reading on the balcony .", "She are reading on the balcony ."),
 ))]  # fmt: skip
-"""Our own sentences, with the orders that the paper finds in its one (appendix B; NDD-39): a near word, one of another
-aspect, an opposite or implausible one; and another tense, another person, a broken agreement. A measure has the order
-where `studies.kendall_tau(range(3), distances)` is 1. Only a masked model of quality can be held to it."""
+"""Our own sentences as words, each with edits of it, the nearest first, in the orders that the paper finds in its one
+(appendix B, table 10; NDD-39): a near word, one of another aspect, an opposite or implausible one; and another tense,
+another person, a broken agreement. A measure has the order where `studies.kendall_tau(range(3), distances)` is 1. Only
+a masked model of quality can be held to it."""
 
 
 def _build_frame(rows: Sequence[Any], *numbers: str) -> pl.DataFrame:

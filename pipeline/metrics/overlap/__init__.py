@@ -11,7 +11,7 @@ from inspect import signature
 from typing import Any
 
 from pipeline.metrics.overlap import bleu, cider, meteor, rouge
-from pipeline.metrics.overlap.cider import Frequencies, References, count_documents
+from pipeline.metrics.overlap.cider import References, count_documents
 from pipeline.metrics.overlap.metric import Metric
 
 METRICS: dict[str, Callable[..., Metric]] = {
@@ -26,25 +26,25 @@ def build_metrics(
     names: Sequence[str],
     references: References | None = None,
     *,
-    frequencies: Frequencies | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[Metric]:
     """Build metrics by names of METRICS, with options of their constructors by the name of the metric.
 
-    The CIDErs need `references`, as `count_documents` accepts them, or the `frequencies` of their documents. ValueError
-    for an unknown name or option, options of a metric that is not asked for, a CIDEr without documents, or as of the
-    constructors. BadInput as of `count_documents`.
+    The CIDErs need `references`, as `count_documents` accepts them. ValueError for an unknown name or option, options
+    of a metric that is not asked for, a CIDEr without documents, or as of the constructors. BadInput as of
+    `count_documents`.
     """
     metric_options = options or {}
     if unknown := [name for name in names if name not in METRICS]:
         raise ValueError(f"no metric {unknown[0]!r}; there are {', '.join(METRICS)}")
     if unused := [name for name in metric_options if name not in names]:
         raise ValueError(f"options of {unused[0]!r}, which is not among {', '.join(names)}")
-    if any(name.startswith("cider") for name in names) and frequencies is None:
+    frequencies = []
+    if any(name.startswith("cider") for name in names):
         if references is None:
-            raise ValueError("CIDEr needs references or document frequencies")
-        frequencies = count_documents(references)
-    arguments = {name: (frequencies,) if name.startswith("cider") else () for name in names}
+            raise ValueError("CIDEr needs references for its document frequencies")
+        frequencies = [count_documents(references)]
+    arguments = {name: frequencies if name.startswith("cider") else [] for name in names}
     return [_build_metric(name, arguments[name], metric_options.get(name, {})) for name in names]
 
 

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy import stats
 
 from pipeline.metrics import classification
-from pipeline.metrics.resample import Names, number_units, wilson
+from pipeline.metrics.resample import Names, bounds, number_units, p_value, wilson
 
 Rights = npt.NDArray[np.bool_] | pl.Series | Sequence[bool]
 
@@ -76,12 +77,17 @@ def bin_lengths(lengths: pl.Series, edges: Sequence[int]) -> pl.Series:
 def compare(first: Rights, second: Rights, groups: Names | None = None) -> Comparison:
     """Measure how much more often `first` is right than `second`, by a paired bootstrap over the same items.
 
-    p is that of `resample.p_value`. McNemar's test is for single items. ValueError as of `accuracy`.
+    p is that of `resample.p_value`. McNemar's exact test is for single items. ValueError as of `accuracy`.
     """
     first_answers, second_answers = _check_answers(first), _check_answers(second)
-    truth = np.ones_like(first_answers)
-    comparison = classification.compare(truth, first_answers, second_answers, "accuracy", groups=groups)
-    return Comparison(*comparison, classification.mcnemar(truth, first_answers, second_answers), len(first_answers))
+    tables = classification.sample_tables(np.ones_like(first_answers), [first_answers, second_answers], groups, 2000)
+    first_samples, second_samples = (classification.compute_metric(table, "accuracy") for table in tables)
+    differences = first_samples - second_samples
+    difference = float(first_answers.mean()) - float(second_answers.mean())
+    first_only = int((first_answers > second_answers).sum())
+    disagreements = int((first_answers != second_answers).sum())
+    exact = float(stats.binomtest(first_only, disagreements, 0.5).pvalue) if disagreements else 1.0
+    return Comparison(difference, *bounds(differences), p_value(differences), exact, len(first_answers))
 
 
 def compare_subtasks(cells: pl.DataFrame, keys: Sequence[str] = ()) -> pl.DataFrame:

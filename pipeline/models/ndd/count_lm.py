@@ -94,11 +94,9 @@ class CountLM:
     def distributions(
         self, sentences: Sequence[Sentence], sentence: Ints, place: Ints
     ) -> Iterator[tuple[Ints, Tensor]]:
-        """Compute log probabilities of the vocabulary at masked words, in batches.
+        """Compute log probabilities at masked words, float32, in batches: see `metrics.ndd.distance.MaskedModel`.
 
-        An ask is a sentence and a place in it, [m] each. Place -1 is before the first word, with P(w | behind); place n
-        is behind the last of n words, with P(w | before); ValueError for any other. Yields rows of the asks [b],
-        ordered by context, and log probabilities [b, size], float32.
+        Before the first word they are P(w | behind), behind the last one P(w | before). ValueError for another place.
         """
         used, owner = np.unique(sentence, return_inverse=True)
         text = _encode(self, [sentences[int(i)] for i in used])

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, check_name
 from pipeline.models.encoder import PRECISIONS, IndexArray
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.models.recam.pretrained_reader import Pieces
@@ -136,12 +136,10 @@ class MaskedLM:
     def distributions(
         self, sentences: Sequence[Sentence], sentence: IndexArray, place: IndexArray
     ) -> Iterator[tuple[IndexArray, Tensor]]:
-        """Compute log probabilities of the vocabulary at masked words, in batches.
+        """Compute log probabilities at masked words, in batches, as `metrics.ndd.distance.MaskedModel` has them.
 
-        An ask is a sentence and the place of a word in it, [m] each. Place -1 is [CLS] before the first word, place n
-        [SEP] behind the last of n words; nothing is masked there (NDD-09). With several masks it is their mean.
-        BadInput if a sentence has no such place. Yields rows of the asks [b], the longest first; and log probabilities
-        [b, vocabulary], float32, tensors of inference mode on the model's device.
+        With several masks it is their mean. The longest sentences come first, float32 tensors of inference mode on the
+        model's device. BadInput if a sentence has no such place.
         """
         used, owner = np.unique(sentence, return_inverse=True)
         sentence_pieces = [self.tokenize(sentences[i]) for i in used]
@@ -280,9 +278,8 @@ def load(
     bfloat16 for matrix products. BadInput if an option is invalid; or the model cannot be loaded, has no head, or has
     no unknown piece.
     """
-    for option, choices in ((masks, get_args(Masks)), (precision, PRECISIONS)):
-        if option not in choices:
-            raise BadInput(f"expected one of {', '.join(choices)}; found {option!r}")
+    check_name("masks", masks, get_args(Masks))
+    check_name("precision", precision, PRECISIONS)
     if batch < 1:
         raise BadInput(f"expected a batch of one row or more; found {batch}")
     transformer = models.load_transformer(source, is_masked=True)

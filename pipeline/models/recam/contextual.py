@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, check_name
 from pipeline.models.encoder import CPU_TOKENS, GPU_TOKENS, Encoder, IndexArray, Vectors, make_batches
 
 Pooling = Literal["mean", "first"]
@@ -40,8 +40,7 @@ def embed_tokens(
     count = encoder.module[0].model.config.num_hidden_layers + 1
     if not -count <= layer < count:
         raise BadInput(f"no layer {layer} in the encoder {encoder.name!r}; expected one from {-count} to {count - 1}")
-    if pooling not in get_args(Pooling):
-        raise BadInput(f"no pooling {pooling!r}; there are {', '.join(get_args(Pooling))}")
+    check_name("pooling", pooling, get_args(Pooling))
     distinct = dict.fromkeys(map(tuple, sentences))
     offsets = np.cumsum([0, *map(len, distinct)])
     windows = _make_windows(encoder, list(distinct), offsets, pooling)
@@ -51,7 +50,15 @@ def embed_tokens(
     batches = make_batches(np.array([len(window.ids) for window in windows], np.int64), budget)
 
     def embed(batch: IndexArray) -> tuple[torch.Tensor, torch.Tensor]:
-        return _embed_windows(encoder, [windows[i] for i in batch], layer)
+        """Rows [n] and states [n, d] of the pieces that count."""
+        ids = {"input_ids": [windows[i].ids for i in batch]}
+        features = encoder.module.tokenizer.pad(ids, return_tensors="pt")
+        features = {key: value.to(encoder.device) for key, value in features.items()}
+        with torch.inference_mode():  # holds for one thread only
+            layer_states = encoder.module[0].model(**features, output_hidden_states=True).hidden_states[layer]
+        rows = torch.tensor([row for i in batch for row in windows[i].rows])
+        is_counted = rows >= 0
+        return rows[is_counted], layer_states[features["attention_mask"].bool()].float().cpu()[is_counted]
 
     with ThreadPoolExecutor(encoder.threads) as pool:
         for rows, window_states in pool.map(embed, batches):
@@ -102,14 +109,3 @@ def _list_cuts(token: IndexArray, longest: int) -> list[int]:
         token_start = int(np.searchsorted(token, token[end]))  # the first piece of the token that the cut would fall in
         cuts.append(token_start if token_start > cuts[-1] else end)
     return [*cuts, len(token)]
-
-
-def _embed_windows(encoder: Encoder, windows: list[_Window], layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows [n] and states [n, d] of the pieces that count."""
-    features = encoder.module.tokenizer.pad({"input_ids": [window.ids for window in windows]}, return_tensors="pt")
-    features = {key: value.to(encoder.device) for key, value in features.items()}
-    with torch.inference_mode():  # holds for one thread only
-        layer_states = encoder.module[0].model(**features, output_hidden_states=True).hidden_states[layer]
-    rows = torch.tensor(list(chain.from_iterable(window.rows for window in windows)))
-    is_counted = rows >= 0
-    return rows[is_counted], layer_states[features["attention_mask"].bool()].float().cpu()[is_counted]

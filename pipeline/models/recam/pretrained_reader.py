@@ -10,8 +10,6 @@ the transformer's configuration and its tokenizer, so that the encoder it was ma
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -21,9 +19,9 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from pipeline.errors import BadInput, refuse_damage
+from pipeline.errors import BadInput
 from pipeline.models.encoder import EMBEDDED, locate_embedded
-from pipeline.models.pinned import REMEDY, locate_files, strip_path
+from pipeline.models.pinned import load_pretrained, locate_files, strip_path
 
 Style = Literal["filled", "masked"]
 Pool = Literal["option", "first", "mean"]
@@ -48,37 +46,12 @@ def load_transformer(name: str | Path = EMBEDDED, *, is_masked: bool = False) ->
     `google/electra-large-discriminator@<commit>`. With `is_masked` it has the head for masked words; one that the
     weights lack is drawn from torch's global source.
     """
-    from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
+    from transformers import AutoModel, AutoModelForMaskedLM
 
     files = locate_files(locate_embedded() if name == EMBEDDED else name)
-    kind = AutoModelForMaskedLM if is_masked else AutoModel
-    with _silence_transformers(), refuse_damage(files.folder, REMEDY):
-        tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
-        module, loading_info = kind.from_pretrained(
-            files.folder,
-            local_files_only=True,
-            trust_remote_code=False,
-            use_safetensors=True,
-            dtype=torch.float32,
-            output_loading_info=True,
-        )
+    tokenizer, module, missing = load_pretrained(files.folder, AutoModelForMaskedLM if is_masked else AutoModel)
     short_name = strip_path(name).partition("@")[0]
-    is_headed = is_masked and not loading_info["missing_keys"]
-    return LoadedTransformer(_remove_pooler(module), tokenizer, short_name, files.revision, is_headed)
-
-
-@contextmanager
-def _silence_transformers() -> Iterator[None]:
-    """No messages about weights that a task does not need, or that are new to it."""
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.disable_progress_bar()
-    level = transformers_logging.get_verbosity()
-    transformers_logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        transformers_logging.set_verbosity(level)
+    return LoadedTransformer(_remove_pooler(module), tokenizer, short_name, files.revision, is_masked and not missing)
 
 
 def _remove_pooler(module: Any) -> Any:

@@ -13,11 +13,10 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from pipeline.errors import refuse_damage
 from pipeline.io.atomic import check_empty, create_folder
 from pipeline.models.decoding import Candidate, Decoding, Marks, State, decode
 from pipeline.models.devices import choose_device
-from pipeline.models.pinned import REMEDY, hash_model_folder, locate_files, strip_path
+from pipeline.models.pinned import hash_model_folder, load_pretrained, locate_files, strip_path
 
 Keep = Literal["end", "start"]
 SOURCE, TARGET = 256, 192  # tokens read and written at most
@@ -37,23 +36,12 @@ class Seq2Seq(NamedTuple):
 
 def load(name: str | Path, device: str | None = None) -> Seq2Seq:
     """Load a model and its tokenizer, named as for `locate_files`, by default on a GPU if there is one."""
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+    from transformers import AutoModelForSeq2SeqLM
 
-    _disable_progress_bar()
     files = locate_files(name)
     device = choose_device(device)
-    with refuse_damage(files.folder, REMEDY):
-        tokenizer = AutoTokenizer.from_pretrained(files.folder, local_files_only=True, trust_remote_code=False)
-        module = AutoModelForSeq2SeqLM.from_pretrained(
-            files.folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
-        )
+    tokenizer, module, _ = load_pretrained(files.folder, AutoModelForSeq2SeqLM)
     return Seq2Seq(strip_path(name).partition("@")[0], files.revision, module.to(device).eval(), tokenizer, device)
-
-
-def _disable_progress_bar() -> None:
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.disable_progress_bar()
 
 
 def make_model(
@@ -96,8 +84,10 @@ def make_tokenizer(texts: Iterable[str]) -> Any:
 
 def save(model: Seq2Seq, folder: Path, facts: dict[str, Any]) -> str:
     """Write model, tokenizer and facts (`facts.json`) as a new folder, complete or not at all; return its revision."""
+    from transformers.utils import logging as transformers_logging
+
     check_empty(folder)
-    _disable_progress_bar()
+    transformers_logging.disable_progress_bar()
     text = json.dumps(facts, sort_keys=True, ensure_ascii=False, indent=1)
     with create_folder(folder) as draft:
         model.module.save_pretrained(draft)

@@ -221,12 +221,13 @@ def bertscore(model: TokenModel) -> Scorer:
 
     Without weights of rarity and without rescaling, by the last layer; [CLS] and [SEP] count as pieces.
     """
+    from torch.nn.functional import normalize
 
     def score_spans(words: Sentence, remainders: list[Sentence]) -> Floats:
-        reference = _normalise(next(iter(model.states([words])))[1])
+        reference = normalize(next(iter(model.states([words])))[1])
         costs = np.empty(len(remainders))
         for row, states in model.states(remainders):
-            similarity = _normalise(states) @ reference.T
+            similarity = normalize(states) @ reference.T
             precision, recall = (float(similarity.amax(dim=side).mean()) for side in (1, 0))
             costs[row] = 1 - 2 * precision * recall / (precision + recall)
         return costs
@@ -234,19 +235,9 @@ def bertscore(model: TokenModel) -> Scorer:
     return _score_each(score_spans)
 
 
-def _normalise(states: "Tensor") -> "Tensor":
-    unit: Tensor = states / states.norm(dim=1, keepdim=True).clamp(min=1e-12)
-    return unit
-
-
 def _score_each(score_spans: Callable[[Sentence, list[Sentence]], Floats]) -> Scorer:
     """Score one sentence after another by a function of its words and of what remains without each span."""
     return lambda sentences, spans, _limits=(): [
-        score_spans(words, list_remainders(words, candidates))
+        score_spans(words, [[*words[:start], *words[end:]] for start, end in candidates.tolist()])
         for words, candidates in zip(sentences, spans, strict=True)
     ]
-
-
-def list_remainders(words: Sentence, spans: IndexArray) -> list[Sentence]:
-    """List what remains of a sentence without each span."""
-    return [[*words[:start], *words[end:]] for start, end in spans.tolist()]

@@ -20,8 +20,8 @@ from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.adapters import ADAPTERS, get_adapter
 from pipeline.collect.sites.record import Page
 from pipeline.errors import BadInput, Refused, SchemaDrift
-from pipeline.io.folders import Inputs, list_inputs
 from pipeline.io.lines import Limits
+from pipeline.io.rows import Inputs, list_inputs
 from pipeline.private import make_folder
 from pipeline.sample import list_pages, list_sites
 from pipeline.slices import parse_day

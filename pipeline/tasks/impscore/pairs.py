@@ -24,7 +24,7 @@ def import_sentences(source: str, path: str, day: str, run_id: str = "cli", *, i
     """Import a data set of table 6, or the user's own, into `sentences` in place of its earlier rows; count them."""
     started, file = runs.start(), Path(path).expanduser()
     dataset = sources.read_own(file) if is_own else sources.read(source, file)
-    rows = dataset.sentences.with_columns(source=pl.lit(source)).select(empty("sentences").columns)
+    rows = dataset.rows.with_columns(source=pl.lit(source)).select(empty("sentences").columns)
     kept_count = warehouse.overwrite("sentences", warehouse.make_slice(source=source), rows, run_id)
     dropped = dataset.dropped.select("reason", "row_key", source=pl.lit(source))
     config = {"path": file.name}

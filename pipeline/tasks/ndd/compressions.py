@@ -14,6 +14,7 @@ from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.ndd import compression as examples
 from pipeline.metrics.ndd import compression as measures
 from pipeline.progress import OnProgress, track
+from pipeline.reasons import Read
 from pipeline.score.compress.search import Search
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import TABLES, empty
@@ -22,7 +23,7 @@ from pipeline.tasks.record import runs
 from pipeline.tasks.studies import rows as study_rows
 from pipeline.text import trees
 
-FORMATS: dict[str, Callable[[Path], examples.Read]] = {
+FORMATS: dict[str, Callable[[Path], Read]] = {
     "own": examples.read, "google": examples.read_google, "broadcast": examples.read_broadcast,
     "colloquial": examples.read_colloquial,
 }  # fmt: skip
@@ -31,7 +32,7 @@ SHOWN_METRICS = ("f1_macro", "ratio", "ratio_macro", "ratio_delta", "length", "r
 """CR stands next to F1: on long broadcast sentences a copy has 82.2, and the best compressor 76.5 (NDD-26)."""
 
 
-def read_data_set(path: Path, source: str = "own", split: str | None = None) -> examples.Read:
+def read_data_set(path: Path, source: str = "own", split: str | None = None) -> Read:
     """Read a data set of one of `FORMATS`, or one split of it."""
     dataset = FORMATS[check_name("source", source, FORMATS)](path)
     if split is None:

@@ -161,9 +161,9 @@ def measure_predicates(
     """Find verbs, in place of predicates, by NDD of three edits, their ensemble and perplexity (table 8; NDD-35)."""
     lm, divergence = masked_lm.load_model(ref, "en", day), divergence or "kl"
     is_verb = [[upos == "VERB" for upos in tree.upos] for tree in treebank]
-    selection = detection.select_sentences(is_verb)
-    left_out.record_rows("predicates", dict(selection.dropped["reason"].value_counts().iter_rows()))
-    indices = selection.indices.tolist()
+    selected, dropped = detection.select_sentences(is_verb)
+    left_out.record_rows("predicates", dict(dropped["reason"].value_counts().iter_rows()))
+    indices = selected.tolist()
     words, is_verb = [treebank[i].words for i in indices], [is_verb[i] for i in indices]
     mask = getattr(lm.model, "mask_word", detection.MASK)
     kinds: tuple[detection.Edit, ...] = get_args(detection.Edit)

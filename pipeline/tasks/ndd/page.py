@@ -120,7 +120,7 @@ def _explain_cases(day: str, ref: str | None) -> list[dict[str, Any]]:
     """Explain our cases in the spirit of table 10 (NDD-39): the share of each word in three edits."""
     model = masked_lm.load_model(ref, "en", day).model
     cases = []
-    for words, edit in [(case.words, edit) for case in CASES for edit in case.edits]:
+    for words, edit in [(words, edit) for words, edits in CASES for edit in edits]:
         rows = distance.explain(model, words, edit)
         words_by_place = rows.select("word", "place", "divergence", "weight").to_dicts()
         total = float(rows["share"].sum())

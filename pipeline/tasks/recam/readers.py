@@ -42,11 +42,11 @@ def gather_items(paths: Sequence[Path], without: Sequence[Path] = ()) -> tuple[p
     """Read the items of several files, except those whose article other files hold too; count the dropped by reason."""
     files = [cloze.read(path) for path in paths]
     ids = (pl.format("{}/{}", pl.lit(number), "item_id") for number in range(len(files)))
-    items = pl.concat([file.items.with_columns(item_id=name) for file, name in zip(files, ids, strict=True)])
+    items = pl.concat([file.rows.with_columns(item_id=name) for file, name in zip(files, ids, strict=True)])
     dropped = [file.dropped for file in files]
     if without:
-        selection = cloze.drop_articles(items, pl.concat([cloze.read(path).items for path in without]))
-        items, dropped = selection.items, [*dropped, selection.dropped]
+        selection = cloze.drop_articles(items, pl.concat([cloze.read(path).rows for path in without]))
+        items, dropped = selection.rows, [*dropped, selection.dropped]
     counts = pl.concat(dropped).group_by("reason").len().sort("reason")
     return items, dict(counts.iter_rows())
 

@@ -56,7 +56,7 @@ def parse_rules(values: Mapping[str, Any]) -> Rules:
     for name, (low, high) in NUMBERS.items():
         if type(value := getattr(rules, name)) not in (int, float) or not low <= value <= high:
             raise BadInput(f"{name} should be a number from {low} to {high}; found {value!r}")
-    senses.check_measure(rules.senses)
+    check_name("measure of word senses", rules.senses, senses.MEASURES)
     return rules
 
 

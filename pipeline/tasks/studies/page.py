@@ -39,7 +39,7 @@ def write(day: str, model: str | None = None) -> str:
     texts, groups = sentences["text"].to_list(), sentences["group"].to_list()
     meanings = implicitness.compute_meanings(texts, scoring.load_heads(model).choose_head("en"))
     vectors = meanings.pragmatic.numpy(), meanings.semantic.numpy()
-    silhouettes = list(studies.silhouettes(*vectors, groups))
+    silhouettes = studies.silhouettes(*vectors, groups)
     contents["spaces"] = page.Spaces(points=[*map(studies.lay_out, vectors)], groups=groups, silhouettes=silhouettes)
     if not contents["studies"].height and not rows.height:
         raise Missing("nothing to show yet; `undertone study data-sets` or the DAG studies")

@@ -24,7 +24,7 @@ from pipeline.models.commenting import commenters as models
 from pipeline.models.commenting.commenters import BEGIN, PAD, SPECIAL, UNKNOWN, Commenter, Network, Shape
 from pipeline.models.commenting.relevance import Texts, build_vocabulary
 from pipeline.models.encoder import IndexArray
-from pipeline.training import loop, recipes
+from pipeline.training import loop
 from pipeline.training.commenting.relevance import check_frames
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 
@@ -53,7 +53,7 @@ class Recipe(Shape):
 PROFILES = {"seq2seq": Recipe(has_attention=False), "att": Recipe(), "att_tc": Recipe(source="title_and_content")}
 """The three commenters of section 5."""
 
-make_recipe = partial(recipes.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
+make_recipe = partial(loop.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
 
 
 def fit(

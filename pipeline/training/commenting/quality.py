@@ -24,7 +24,7 @@ from pipeline.models.commenting import quality as models
 from pipeline.models.commenting.quality import Design, Features, Floats, Scale, scale_features
 from pipeline.models.encoder import Encoder, IndexArray, describe_encoder, encode
 from pipeline.models.vectors import load_or_encode
-from pipeline.training import recipes
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ pairs of one length 0.616, 0.609, 0.616), and regression needs no articles; and 
 splits), which the few comments of very many likes keep a regression from learning.
 """
 
-make_recipe = partial(recipes.replace_numbers, PROFILES, from_zero={"characters", "words"}, above_zero={"penalty"})
+make_recipe = partial(loop.replace_numbers, PROFILES, from_zero={"characters", "words"}, above_zero={"penalty"})
 
 
 def fit(

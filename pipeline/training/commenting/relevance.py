@@ -24,7 +24,7 @@ from pipeline.errors import BadInput
 from pipeline.metrics.recam import reading
 from pipeline.models.commenting.relevance import Relevance, Shape, Texts, build_vocabulary, number_words
 from pipeline.models.encoder import IndexArray
-from pipeline.training import loop, recipes
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult
 
 _PARTS = 4  # lengths that a batch's comments are parted by
@@ -51,7 +51,7 @@ class Recipe(Shape):
 
 
 PROFILES = {"ir_t": Recipe(), "ir_tc": Recipe(reads="both")}  # the two retrieval models of the paper (AAC-21)
-make_recipe = partial(recipes.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
+make_recipe = partial(loop.replace_numbers, PROFILES, above_zero={"clip", "learning_rate"})
 
 
 def compute_chance(recipe: Recipe) -> float:

@@ -23,8 +23,7 @@ from pipeline.models.commenting.relevance import Index, Nearest, Relevance, Text
 from pipeline.models.encoder import IndexArray, check_kind
 from pipeline.training.commenting import relevance
 from pipeline.training.commenting.relevance import Recipe
-from pipeline.training.loop import TrainingResult
-from pipeline.training.recipes import read_recipe
+from pipeline.training.loop import TrainingResult, read_recipe
 
 log = logging.getLogger(__name__)
 _ROWS = 512  # candidates encoded at a time

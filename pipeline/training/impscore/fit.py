@@ -24,7 +24,7 @@ from pipeline.models import impscore
 from pipeline.models.adapter import adapt
 from pipeline.models.encoder import Encoder, Normalize, Vectors, embed_batch, encode, limit_rows, make_features
 from pipeline.models.impscore import Design, ImpScore, Meaning, Metric, Readout, Space, pragmatic_distance
-from pipeline.training import loop, recipes
+from pipeline.training import loop
 
 
 class Frozen:
@@ -162,7 +162,7 @@ PROFILES = {  # the numbers of the paper, of the released code (errata E3), and 
 READOUT_PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 """Penalties of the squared weights of a readout; without validation texts the penalty is 10."""
 
-make_recipe = partial(recipes.replace_numbers, PROFILES, from_zero={"hidden"})
+make_recipe = partial(loop.replace_numbers, PROFILES, from_zero={"hidden"})
 
 
 @dataclass(slots=True)

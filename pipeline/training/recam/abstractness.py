@@ -1,36 +1,46 @@
-"""Training of the abstractness scorer on rated words, and how well it does on others (ReCAM, section 3.2, Table 2)."""
+"""The abstractness scorer: word vectors in, concreteness out (ReCAM, section 3.2, Table 2; REC-05).
+
+    score(v) = σ(W₃ relu(W₂ relu(W₁ v)))     0 highly abstract, 1 highly concrete
+
+It learns from rated words and is measured on others. The vectors are fixed. The paper states no sizes; those of the
+profile `paper` are ours.
+"""
 
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pipeline.errors import BadInput
 from pipeline.metrics.resample import Floats
 from pipeline.models.encoder import Encoder, Vectors, check_kind, describe_encoder
-from pipeline.models.recam.abstractness import Abstractness, Shape, score_vectors
 from pipeline.models.recam.word_features import Source, make_features
 from pipeline.models.word_vectors import WordVectors
 from pipeline.progress import iterate, track
 from pipeline.text.concreteness import Ratings
-from pipeline.training import recipes
-from pipeline.training.loop import check_loss
+from pipeline.training import loop
 
 log = logging.getLogger(__name__)
 TRAIN, TEST = 2148, 1877  # words of the paper's split (Table 2); together 4,025 of 4,295 (errata E13)
-_ROWS = 32_768  # words whose features are held at a time
+_ROWS, _SCORED = 32_768, 8192  # words whose features are held, and that are scored, at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe(Shape):
-    """The numbers of a training."""
+class Recipe:
+    """The numbers of a scorer and of its training."""
 
+    hidden: tuple[int, int] = (300, 100)
+    members: int = 1  # networks trained side by side, whose scores are averaged
+    dropout: float = 0.0  # of the hidden layers' values
+    input_dropout: float = 0.0  # of the words' features
     learning_rate: float = 1e-3
     batch: int = 64
     epochs: int = 10
@@ -40,7 +50,50 @@ class Recipe(Shape):
 PROFILES = {"paper": Recipe(), "undertone": Recipe(members=5, dropout=0.5, input_dropout=0.2, epochs=6)}
 """One network as in section 3.2, which states layers and no sizes; and ours, chosen inside training parts of MRC."""
 
-make_recipe = partial(recipes.replace_numbers, PROFILES, above_zero={"learning_rate"})
+make_recipe = partial(loop.replace_numbers, PROFILES, above_zero={"learning_rate"})
+
+
+class Abstractness(nn.Module):
+    """Networks over standardised word vectors. Weights are drawn from torch's global source."""
+
+    mean: Tensor
+    deviation: Tensor
+
+    def __init__(self, dim: int, recipe: Recipe) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(dim))
+        self.register_buffer("deviation", torch.ones(dim))
+        self.members = nn.ModuleList()
+        for _ in range(recipe.members):
+            layers: list[nn.Module] = [nn.Dropout(recipe.input_dropout)]
+            for width, next_width in pairwise((dim, *recipe.hidden)):
+                layers += [nn.Linear(width, next_width), nn.ReLU(), nn.Dropout(recipe.dropout)]
+            self.members.append(nn.Sequential(*layers, nn.Linear(recipe.hidden[-1], 1), nn.Sigmoid()))
+
+    def standardise(self, vectors: Tensor) -> None:
+        """Set mean and deviation of the features from vectors [n, d]."""
+        self.mean = vectors.mean(dim=0)
+        spread = vectors.std(dim=0, correction=0)
+        # without the bound, a feature that hardly varies here would be huge where it does
+        self.deviation = spread.clamp(min=float(spread.square().mean().sqrt()) * 1e-2).clamp(min=1e-12)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Compute each member's score of vectors [n, d]: [n, members], in [0, 1]."""
+        features = (vectors - self.mean) / self.deviation
+        return torch.cat([member(features) for member in self.members], dim=1)
+
+
+@torch.no_grad()
+def score_vectors(model: Abstractness, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Compute the concreteness of words from their vectors [n, d], of the scorer's width: the members' mean, [n]."""
+    if vectors.ndim != 2 or vectors.shape[1] != len(model.mean):
+        raise ValueError(f"expected vectors [n, {len(model.mean)}], got {list(vectors.shape)}")
+    model.eval()
+    out = np.empty(len(vectors), np.float64)
+    for start in range(0, len(vectors), _SCORED):
+        part = slice(start, start + _SCORED)
+        out[part] = model(torch.from_numpy(np.ascontiguousarray(vectors[part]))).double().mean(dim=1).numpy()
+    return out
 
 
 class TrainingResult(NamedTuple):
@@ -88,15 +141,13 @@ def _train(vectors: Vectors, truth: Floats, recipe: Recipe) -> Abstractness:
         model = Abstractness(vectors.shape[1], recipe)
         model.standardise(inputs)
         optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate)
+        learner = loop.Learner(optimiser, generator, dict, dict)  # of so few epochs no state is saved
         model.train()
         for epoch in range(1, recipe.epochs + 1):
             for rows in torch.split(torch.randperm(len(inputs), generator=generator), recipe.batch):
                 # the members' errors are summed, so that each learns as if it were alone
                 loss = (model(inputs[rows]) - targets[rows]).square().mean(dim=0).sum()
-                check_loss(loss.item(), epoch)
-                optimiser.zero_grad()
-                loss.backward()
-                optimiser.step()
+                loop.descend(loss, learner, epoch)
     return model.eval()
 
 
@@ -115,7 +166,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> 
         raise BadInput(
             f"the scorer was trained on {config['dim']} dimensions; the vectors have {source.vectors.shape[1]}"
         )
-    model = Abstractness(config["dim"], recipes.read_recipe(Recipe, config))
+    model = Abstractness(config["dim"], loop.read_recipe(Recipe, config))
     model.load_state_dict(tensors)
     return partial(predict, model.eval(), source)
 

@@ -25,7 +25,7 @@ from pipeline.errors import BadInput
 from pipeline.io.atomic import create_folder
 from pipeline.models.encoder import EMBEDDED, PRECISIONS, IndexArray
 from pipeline.models.recam import pretrained_reader as models
-from pipeline.training import loop, recipes
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 
 FACTS = "undertone.json"  # beside the weights: how they came about
@@ -60,7 +60,7 @@ PROFILES = {  # for the embedded encoder on a CPU; for a pretrained model of mas
 
 
 make_recipe = partial(
-    recipes.replace_numbers,
+    loop.replace_numbers,
     PROFILES,
     from_zero={"tuned_layers"},
     above_zero={"masked", "held", "learning_rate", "clip"},

@@ -28,7 +28,7 @@ from pipeline.metrics.resample import Floats
 from pipeline.models.encoder import EMBEDDED, PRECISIONS, IndexArray, check_kind
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.models.recam.pretrained_reader import Batch, Pieces, PretrainedReader
-from pipeline.training import loop, recipes
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 from pipeline.training.recam import pretrained_reading, readers
 from pipeline.training.recam.masked_lm import make_optimiser, set_learning_rate
@@ -45,25 +45,13 @@ PROFILES = {
                      hypernyms=0.1, precision="bfloat16", learning_rate=1e-5, faster=10.0, batch=32, parts=8, epochs=4),
 }  # fmt: skip
 """The two styles, sized for the embedded encoder on a CPU; and all options at once for a large one on a GPU, which
-nobody has measured here.
-
-Trained in bfloat16 on 2,625 trial items without the dev articles, chosen by 299 others; accuracy on the dev files of
-imperceptibility and nonspecificity, with 95 % intervals:
-
-    filled, the embedded encoder           34.1 [30.9, 37.3]    24.3 [21.6, 27.3]    on the 299 52.8
-    the same, asked without the passage    33.3 [30.2, 36.6]    24.7 [21.9, 27.7]    on the 299 47.2
-    masked, adapted for one epoch          25.2 [22.4, 28.3]    19.9 [17.3, 22.7]    on the 299 44.5 (its first epoch)
-    the same, untrained                    15.4 [13.1, 18.0]    20.2 [17.7, 23.0]    on the 299 29.1 (window of 120)
-    how often an option is right elsewhere 22.3 [19.6, 25.3]    17.6 [15.2, 20.3]    on the 299 37.5
-
-The last row reads nothing: part of what trial items teach is their bias (REC-32), which the dev files do not share.
-So small an encoder answers by what fits into the question; it hardly reads the passage.
+nobody has measured here. So small an encoder answers by what fits into the question (measured: docs/abstract-words.md).
 """
 
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
-    """Change some numbers of a profile, see `recipes.replace_numbers`; BadInput for those that do not fit together."""
-    recipe = recipes.replace_numbers(
+    """Change some numbers of a profile, see `loop.replace_numbers`; BadInput for those that do not fit together."""
+    recipe = loop.replace_numbers(
         PROFILES,
         profile,
         from_zero={"averaged", "tuned_layers", "epochs"},
@@ -252,7 +240,7 @@ class TrainedReader(NamedTuple):
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> TrainedReader:
     """Load a reader of `fit`, without the encoder it came from; BadInput if it or a weight is of another kind."""
     check_kind(config, KIND)
-    recipe = recipes.read_recipe(Recipe, config)
+    recipe = loop.read_recipe(Recipe, config)
     model = _make_model(models.build_transformer(config["architecture"], is_masked=recipe.style == "masked"), recipe)
     if missing := sorted(set(loop.copy_weights(model)) - set(tensors)):
         raise BadInput(f"the model lacks the weight {missing[0]!r} and {len(missing) - 1} others")

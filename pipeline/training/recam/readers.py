@@ -25,11 +25,10 @@ from pipeline.metrics.resample import Floats
 from pipeline.models.encoder import IndexArray, check_kind
 from pipeline.models.recam.readers import Padded, Reader
 from pipeline.models.word_vectors import WordVectors
-from pipeline.training import loop, recipes
-from pipeline.training.loop import TrainingResult, shuffle_batches
+from pipeline.training import loop
+from pipeline.training.loop import TrainingResult, read_recipe, shuffle_batches, sort_batches
 from pipeline.training.recam import reading
 from pipeline.training.recam.reading import Candidates, Inputs, Lexicon, Recipe
-from pipeline.training.recipes import read_recipe
 
 ROWS = 1024  # items prepared in one go
 _GLOSSES = 256  # glosses encoded at a time
@@ -58,7 +57,7 @@ are .09 of them. The paper's have .28 to .38, from all of XSum (Table 3).
 
 
 make_recipe = partial(
-    recipes.replace_numbers, PROFILES, from_zero={"drawn", "vocabulary"}, above_zero={"clip", "learning_rate"}
+    loop.replace_numbers, PROFILES, from_zero={"drawn", "vocabulary"}, above_zero={"clip", "learning_rate"}
 )
 
 
@@ -102,10 +101,8 @@ def score_items(
     """Yield chunks of the rows, and the scores of their options [n, 5] or of all candidates [n, m]."""
     model.eval()
     has_options = inputs.options.shape[1] > 0
-    order = rows[np.argsort(inputs.lengths()[rows], kind="stable")]
     chunk_size = size if has_options else max(size, min(ROWS, _SCORES // max(len(candidates.vectors), 1)))
-    for start in range(0, len(order), chunk_size):
-        chunk = order[start : start + chunk_size]
+    for chunk in sort_batches(inputs.lengths(), rows, chunk_size):
         v = torch.cat([model.summarise(inputs, chunk[i : i + size]) for i in range(0, len(chunk), size)])
         if has_options:
             distinct, positions = np.unique(inputs.options[chunk], return_inverse=True)

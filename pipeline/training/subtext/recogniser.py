@@ -25,7 +25,7 @@ from pipeline.models.subtext import recogniser
 from pipeline.models.subtext.recogniser import Shape, Subtext
 from pipeline.models.word_vectors import WordVectors, find_rows
 from pipeline.text import segment
-from pipeline.training import loop, recipes
+from pipeline.training import loop
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 
 
@@ -144,7 +144,7 @@ PROFILES = {
 }  # fmt: skip
 """Algorithm 1 over words with the last state of one LSTM; and ours, chosen on the validation parts of ToSarcasm."""
 
-make_recipe = partial(recipes.replace_numbers, PROFILES, from_zero={"vocabulary", "ngrams"}, above_zero={"penalty"})
+make_recipe = partial(loop.replace_numbers, PROFILES, from_zero={"vocabulary", "ngrams"}, above_zero={"penalty"})
 
 
 class Recogniser(nn.Module):
@@ -334,7 +334,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
     check_kind(config, "subtext")
     if config["encoder_revision"] != (encoder.revision if encoder else None):
         raise BadInput(f"the recogniser was trained with encoder {config['encoder']}; give the same encoder")
-    recipe = recipes.read_recipe(Recipe, config)
+    recipe = loop.read_recipe(Recipe, config)
     weights = dict(tensors)
     linear = None
     if config["grams"]:

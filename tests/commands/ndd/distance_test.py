@@ -56,8 +56,8 @@ def test_distance_explained(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--divergence", "l2"), "divergence: expected one of hellinger, kl, kl_reversed, found 'l2'"),
-        (("--weights", "all"), "weights: expected one of mean, sum, distance, found 'all'"),
+        (("--divergence", "l2"), "no divergence 'l2'; there are hellinger, kl, kl_reversed"),
+        (("--weights", "all"), "no weights 'all'; there are mean, sum, distance"),
         (("--lang", "fr"), "lang: expected one of en, zh, found 'fr'"),
         (("--model", "no-such"), "'no-such' is not a folder, and a hub name needs a pinned revision"),
     ],

@@ -9,7 +9,7 @@ import pytest
 
 import pipeline.sample
 from pipeline.examples.ndd import compression
-from pipeline.text import conllu
+from pipeline.text.trees import read_sentences
 
 FOLDER = Path(pipeline.sample.__file__).parent
 
@@ -53,5 +53,5 @@ def test_trees_are_of_the_sentences(compressions: pl.DataFrame, trees: dict[str,
     for name, rows in trees.items():
         assert [row[1] for row in rows] == words[name]
         assert len(rows) <= 20
-    forms = [[word.form for word in sentence.words] for sentence in conllu.read(FOLDER / "trees.conllu")]
+    forms = [[word.form for word in sentence.words] for sentence in read_sentences(FOLDER / "trees.conllu")]
     assert forms == [words[name] for name in trees]

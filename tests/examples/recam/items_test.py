@@ -71,13 +71,13 @@ def test_written_items_are_read_as_they_were(
     row = ["items.jsonl:1", article, f"{before}@placeholder{after}", options, label]
     items = pl.DataFrame([row], schema=cloze.SCHEMA, orient="row")
     cloze.write(path, items)
-    assert cloze.read(path).items.equals(items)
+    assert cloze.read(path).rows.equals(items)
 
 
 def test_only_items_are_written(tmp_path: Path) -> None:
     """An item that could not be read again is refused by its id, and the file that was there stays."""
     path = jsonl(tmp_path / "dev.jsonl", ENTRY)
-    items = cloze.read(path).items
+    items = cloze.read(path).rows
     for change, message in (
         (pl.lit(7).alias("label"), "'label'"),
         (pl.col("options").list.head(4), "should hold 5"),
@@ -86,26 +86,26 @@ def test_only_items_are_written(tmp_path: Path) -> None:
     ):
         with pytest.raises(BadInput, match=f"item dev.jsonl:1: .*{message}"):
             cloze.write(path, items.with_columns(change))
-    assert cloze.read(path).items.equals(items)
+    assert cloze.read(path).rows.equals(items)
     assert [file.name for file in tmp_path.iterdir()] == ["dev.jsonl"]
 
 
 def test_articles_that_stand_elsewhere_are_dropped(tmp_path: Path) -> None:
     """Blanks and capitals make no other article; the order of the rest stays; each drop has its reason."""
     entries = [ENTRY | {"article": f"Number {n}."} for n in (3, 1, 2)]
-    items = cloze.read(jsonl(tmp_path / "train.jsonl", *entries)).items
+    items = cloze.read(jsonl(tmp_path / "train.jsonl", *entries)).rows
     other_items = pl.DataFrame({"article": ["\tNUMBER\u00a0\n 1. ", "Number 22."]})
     remaining, dropped = cloze.drop_articles(items, other_items)
     assert remaining["article"].to_list() == ["Number 3.", "Number 2."]
     assert dropped.rows() == [("article_elsewhere", "train.jsonl:2")]
-    assert cloze.drop_articles(items, other_items.clear()).items.equals(items)
-    assert cloze.drop_articles(items, items).items.is_empty()
+    assert cloze.drop_articles(items, other_items.clear()).rows.equals(items)
+    assert cloze.drop_articles(items, items).rows.is_empty()
 
 
 def test_real_files(data: Path) -> None:
     """Dev: 837 and 851 items, all sound; of the trial files 990, 986 and 998 have five different options (REC-01)."""
     folder = data / "recam"
-    dev = [cloze.read(folder / f"Task_{task}_dev.jsonl").items for task in (1, 2)]
+    dev = [cloze.read(folder / f"Task_{task}_dev.jsonl").rows for task in (1, 2)]
     assert [len(items) for items in dev] == [837, 851]
     trial = [cloze.read(path) for path in sorted(folder.glob("trial_*.jsonl"))]
     assert [len(items) for items, _ in trial] == [990, 986, 998]

@@ -153,9 +153,8 @@ def test_every_token_has_a_row(summary: list[str], passage: list[str]) -> None:
     tokens = work.judge_tokens(pair, ABSTRACT, (work.flag_in_passage, work.flag_in_question))
     assert tokens.height == len(summary)
     for start, end, word in tokens.filter(pl.col("reason").is_null()).select("start", "end", "word").iter_rows():
-        question = work.build_question(text, start, end)
         assert word.lower() not in map(str.lower, passage)
-        assert question.replace("@placeholder", word) == text
+        assert text[start:end] == word
 
 
 def test_official_words_are_imperceptible_by_another_list(data: Path) -> None:
@@ -163,7 +162,7 @@ def test_official_words_are_imperceptible_by_another_list(data: Path) -> None:
     that list (721 of 730 are under 2.4; ours), though the paper names MRC's, by which 80 % of the rated are (E21).
     """
     gold = (
-        items.read(data / "recam" / "Task_1_dev.jsonl").items.select(items.select_right_option()).to_series().to_list()
+        items.read(data / "recam" / "Task_1_dev.jsonl").rows.select(items.select_right_option()).to_series().to_list()
     )
     tokens = [Token(word, word.lower(), "NOUN", number, number) for number, word in enumerate(gold)]
     folder = data / "concreteness"

@@ -21,7 +21,7 @@ def test_the_worked_example_of_table_7(tmp_path: Path) -> None:
         ("- Do you expect Sheila to be late for the party tonight? - Is the pope Catholic?", "implicit", None),
         ("- Is it late? - It is dark.", "implicit", None),
     ]
-    assert data_set.sentences["prompt"].to_list() == ["dialogue_en"] * 2
+    assert data_set.rows["prompt"].to_list() == ["dialogue_en"] * 2
     assert reasons(data_set) == [("blank_text", f"{path.name}:2")]
     path = table(tmp_path / "b" / "implicatures.csv", ("context", "response"), ("Late?", "Dark."))  # as of tasksource
     assert labels(read("implicatures", path.parent)) == [("- Late? - Dark.", "implicit", None)]
@@ -63,7 +63,7 @@ def test_imppres(tmp_path: Path) -> None:
     jsonl(tmp_path / "modals.jsonl", *rows)
     data_set = read("imppres", tmp_path)
     assert labels(data_set) == [("The tea is warm.", "implicit", "The tea is not hot.")] * 3
-    assert data_set.sentences["item_id"][2] == "modals.jsonl:1"
+    assert data_set.rows["item_id"][2] == "modals.jsonl:1"
     assert [reason for reason, _ in reasons(data_set)] == ["reversed", "no_implicature", "no_implicature"] * 3
     bad = jsonl(tmp_path / "bad.jsonl", rows[0], item("implicature_PtoN", "perhaps", "entailment"))
     with pytest.raises(BadInput, match=r"bad\.jsonl, line 2: field 'gold_label_log' should be one of entailment"):
@@ -86,7 +86,7 @@ def test_pdtb(tmp_path: Path) -> None:
     """Entailing pairs are implicit with their hypothesis as the explicit form, from XML and from a table."""
     data_set = read("pdtb", text(tmp_path / "pairs.xml", RTE).parent)
     assert labels(data_set) == [("The cups & pots are all packed.", "implicit", "We move.")]
-    assert data_set.sentences["item_id"].to_list() == ["pairs.xml:7"]
+    assert data_set.rows["item_id"].to_list() == ["pairs.xml:7"]
     whys = ("not_entailing", "no_explanation", "no_label")
     assert reasons(data_set) == [(why, f"pairs.xml:{n}") for n, why in enumerate(whys, 8)]
     rows = [("TRUE", "We move.", "All is packed."), ("false", "It is Monday.", "It rains.")]

@@ -27,7 +27,7 @@ def test_toxigen_boundaries(tmp_path: Path, toxicity: float, intent: float, labe
     path = table(tmp_path / "toxigen.csv", TOXIGEN, ("cats", intent, toxicity, "b'cats will be cats'"))
     data_set = read("toxigen", path)
     prompt = "hate_en" if label == "implicit" else None
-    assert data_set.sentences.rows() == [("toxigen.csv:1", "en", "cats will be cats", label, None, prompt)]
+    assert data_set.rows.rows() == [("toxigen.csv:1", "en", "cats will be cats", label, None, prompt)]
 
 
 def test_toxigen_texts_and_levels(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_latent_hatred(tmp_path: Path) -> None:
         (cleaned, "implicit", "Gardeners steal tea."), (cleaned, "implicit", "Gardeners are careless."),
     ]  # fmt: skip
     assert reasons(data_set) == [("explained_in_stage_3", f"{stage1.name}:1"), ("no_explanation", f"{stage3.name}:3")]
-    assert data_set.sentences["prompt"].null_count() == 5
+    assert data_set.rows["prompt"].null_count() == 5
     assert labels(read("latent_hatred", stage3)) == labels(data_set)[3:]
     assert len(labels(read("latent_hatred", stage1))) == 4
     stage3.unlink()
@@ -99,9 +99,9 @@ def test_dghsd(tmp_path: Path) -> None:
     old = table(tmp_path / "Dynamically Generated Hate Dataset v0.2.2.csv", header)
     table(tmp_path / "Dynamically Generated Hate Dataset v0.2.3.csv", header, *rows)
     data_set = read("dghsd", tmp_path)
-    assert data_set.sentences["label"].to_list() == ["implicit", *["explicit"] * 4, "neither", "neither"]
-    assert data_set.sentences["item_id"].to_list() == [f"acl{n}" for n in (0, 1, 2, 3, 4, 5, 7)]
-    assert data_set.sentences["prompt"].to_list() == ["hate_en", *[None] * 6]
+    assert data_set.rows["label"].to_list() == ["implicit", *["explicit"] * 4, "neither", "neither"]
+    assert data_set.rows["item_id"].to_list() == [f"acl{n}" for n in (0, 1, 2, 3, 4, 5, 7)]
+    assert data_set.rows["prompt"].to_list() == ["hate_en", *[None] * 6]
     assert reasons(data_set) == [("no_label", "acl6")]
     with pytest.raises(BadInput, match=r"line 3: field 'item_id' should be one that no other row has but is 'acl0'"):
         read("dghsd", table(old, header, rows[0], rows[0]))
@@ -121,7 +121,7 @@ def test_ishate(tmp_path: Path) -> None:
     )  # fmt: skip
     data_set = read("ishate", tmp_path)
     assert [row[1] for row in labels(data_set)] == ["implicit", "explicit", "neither", "neither"]
-    assert data_set.sentences["prompt"].to_list() == ["hate_en", None, None, None]
+    assert data_set.rows["prompt"].to_list() == ["hate_en", None, None, None]
     assert reasons(data_set) == [("blank_text", "ishate_dev.csv:4"), ("no_label", "ishate_train.csv:2")]
     rows = pl.DataFrame({"text": ["Cats , hm ."], "hateful_layer": ["HS"], "implicit_layer": ["Implicit HS"]})
     rows.write_parquet(tmp_path / "ishate_train.parquet.gzip", compression="gzip")
@@ -158,4 +158,4 @@ def test_sbic(tmp_path: Path) -> None:
     dropped |= {9: "no_label", 10: "blank_text", 12: "same_text"}
     assert reasons(data_set) == [(reason, f"{path.name}:{row}") for row, reason in dropped.items()]
     assert read_count(data_set) == len(rows)
-    assert data_set.sentences["prompt"].null_count() == 4
+    assert data_set.rows["prompt"].null_count() == 4

@@ -20,7 +20,7 @@ def test_semeval(tmp_path: Path) -> None:
     text(tmp_path / "SemEval2018-T3_gold_test_taskA.txt", HEADER + '1\t0\tA "dry day\n')
     data_set = read("semeval_irony", tmp_path)
     assert sorted(labels(data_set)) == [('"Lovely" rain <3_emoji', "implicit", None), ('A "dry day', "neither", None)]
-    assert sorted(data_set.sentences["prompt"].drop_nulls()) == ["irony_en"]
+    assert sorted(data_set.rows["prompt"].drop_nulls()) == ["irony_en"]
     task_b = text(tmp_path / "b.txt", HEADER.replace("i", "I") + "1\t3\tOne.\n2\t0\tTwo.\n3\t1\t \n")
     data_set = read("semeval_irony", task_b)
     assert [row[1] for row in labels(data_set)] == ["implicit", "neither"]
@@ -46,7 +46,7 @@ def test_absa(tmp_path: Path) -> None:
     path = text(tmp_path / "Tea_Implicit_Labeled.xml", ABSA)
     data_set = read("absa", tmp_path)
     assert labels(data_set) == [('It "took" an hour.', "implicit", None), ("Good tea.", "explicit", None)]
-    assert data_set.sentences["prompt"].to_list() == ["review_en", None]
+    assert data_set.rows["prompt"].to_list() == ["review_en", None]
     assert reasons(data_set) == [
         (why, f"{path.name}:{n}") for n, why in ((3, "mixed"), (4, "no_label"), (5, "blank_text"))
     ]
@@ -65,7 +65,7 @@ def test_snarks(tmp_path: Path) -> None:
     data_set = read("snarks", text(tmp_path / "task.json", json.dumps({"name": "snarks", "examples": [BIG]}, indent=1)))
     assert labels(data_set) == [("I love waiting (for hours).", "implicit", None), ("I hate waiting.", "neither", None)]
     prompts = [("task.json:1a", "sarcasm_en"), ("task.json:1b", None)]
-    assert data_set.sentences.select("item_id", "prompt").rows() == prompts
+    assert data_set.rows.select("item_id", "prompt").rows() == prompts
     data_set = read("snarks", jsonl(tmp_path / "snarks.jsonl", HARD, {**HARD, "target": "(A)"}))
     assert [row[:2] for row in labels(data_set)] == [
         ("A dry day.", "neither"), ("A fine flood.", "implicit"), ("A dry day.", "implicit"),

@@ -27,7 +27,7 @@ def test_the_thirteen_of_table_6() -> None:
 
     A name that is not among them is refused with those that are.
     """
-    with pytest.raises(BadInput, match=r"no source 'reddit'; expected one of toxigen, .*, pdtb, davidson$"):
+    with pytest.raises(BadInput, match=r"no source 'reddit'; there are toxigen, .*, pdtb, davidson$"):
         read("reddit", Path("any"))
     assert len(SOURCES) == 13
     assert sum(source.table6 for source in SOURCES.values()) == 56_290
@@ -57,7 +57,7 @@ def test_own_sentences_and_their_defaults(tmp_path: Path) -> None:
         {"text": "I am cross.", "label": "explicit", "prompt": "explicit_en"},
     )  # fmt: skip
     data_set = read_own(path)
-    assert data_set.sentences.rows() == [
+    assert data_set.rows.rows() == [
         ("mine.jsonl:1", "en", "It is late.", "implicit", None, None),
         ("mine.jsonl:2", "zh", "你可真准时。", "implicit", None, "explicit_zh"),
         ("7", "en", "Nice.", "implicit", "Bad.", None),
@@ -123,9 +123,9 @@ def test_no_row_is_lost(rows: list[tuple[str, str, str]]) -> None:
     """Sentences and dropped together are the rows read, each once, and the sentences keep their contract."""
     with TemporaryDirectory() as folder:
         data_set = read_own(table(Path(folder) / "a.csv", ("text", "explicit", "label"), *rows))
-    ids = [*data_set.sentences["item_id"], *data_set.dropped["row_key"]]
+    ids = [*data_set.rows["item_id"], *data_set.dropped["row_key"]]
     assert sorted(ids) == sorted(f"a.csv:{row}" for row in range(1, len(rows) + 1))
-    assert Sentences.is_valid(data_set.sentences.with_columns(source=pl.lit("own")))
+    assert Sentences.is_valid(data_set.rows.with_columns(source=pl.lit("own")))
 
 
 COUNTS = {  # rows read, implicit, those with an explicit form, explicit, neither
@@ -147,10 +147,10 @@ def test_counts_of_the_real_files(data: Path, name: str) -> None:
     if not folder.is_dir():
         pytest.skip(f"UNDERTONE_DATA has no folder {FOLDERS[name]}")
     data_set = read(name, folder)
-    implicit, explicit, neither = (data_set.sentences.filter(label=label) for label in LABELS)
+    implicit, explicit, neither = (data_set.rows.filter(label=label) for label in LABELS)
     counts = (len(implicit), implicit["explicit"].count(), len(explicit), len(neither))
     assert (read_count(data_set), *counts) == COUNTS[name]
-    assert data_set.sentences["prompt"].count() == (len(implicit) if SOURCES[name].prompt else 0)
+    assert data_set.rows["prompt"].count() == (len(implicit) if SOURCES[name].prompt else 0)
     if name in {"imppres", "ludwig", "absa", "r3"}:
         assert len(implicit) == SOURCES[name].table6
 
@@ -159,7 +159,7 @@ def test_own_sentences_are_anonymised(tmp_path: Path) -> None:
     """Text, explicit form, prompt and id of a sentence of one's own keep no mail and no telephone."""
     values = "ask a.b@example.com,打13812345678,,a.b@example.com\nwho,,写给 a.b@example.com,2"
     path = text(tmp_path / "own.csv", f"text,explicit,prompt,item_id\n{values}\n")
-    rows = {row["text"]: row for row in read_own(path).sentences.iter_rows(named=True)}
+    rows = {row["text"]: row for row in read_own(path).rows.iter_rows(named=True)}
     assert rows["ask [EMAIL]"]["explicit"] == "打[PHONE]"
     assert rows["ask [EMAIL]"]["item_id"].startswith("anon-")
     assert rows["who"]["prompt"] == "写给 [EMAIL]"

@@ -29,7 +29,7 @@ def text(path: Path, content: str) -> Path:
 
 
 def labels(data_set: Read) -> list[tuple[str, str, str | None]]:
-    return data_set.sentences.select("text", "label", "explicit").rows()
+    return data_set.rows.select("text", "label", "explicit").rows()
 
 
 def reasons(data_set: Read) -> list[tuple[str, str]]:
@@ -37,4 +37,4 @@ def reasons(data_set: Read) -> list[tuple[str, str]]:
 
 
 def read_count(data_set: Read) -> int:
-    return len(data_set.sentences) + len(data_set.dropped)
+    return len(data_set.rows) + len(data_set.dropped)

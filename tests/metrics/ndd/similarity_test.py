@@ -118,14 +118,14 @@ def test_a_real_model_has_the_orders_of_table_10() -> None:
     from pipeline.models.ndd.masked_lm import load
 
     model = load(MASKED_LM)
-    for case in CASES:
-        values = distances(model, [case.words] * 3, case.edits, divergence="kl", weights="distance")
-        assert values.tolist() == sorted(values), case.words
+    for words, edits in CASES:
+        values = distances(model, [words] * 3, edits, divergence="kl", weights="distance")
+        assert values.tolist() == sorted(values), words
 
 
 def test_cases() -> None:
     """Three sentences of ours with three edits each, as long as the sentence and different from it and each other."""
-    for case, counts in zip(CASES, ([1, 1, 1], [1, 1, 1], [1, 2, 1]), strict=True):
-        assert len({tuple(words) for words in (case.words, *case.edits)}) == 4
-        assert [sum(map(str.__ne__, case.words, edit)) for edit in case.edits] == counts
+    for (words, edits), counts in zip(CASES, ([1, 1, 1], [1, 1, 1], [1, 2, 1]), strict=True):
+        assert len({tuple(sentence) for sentence in (words, *edits)}) == 4
+        assert [sum(map(str.__ne__, words, edit)) for edit in edits] == counts
     assert similarity.ENSEMBLE == 0.0025

@@ -98,5 +98,5 @@ def test_names_and_options() -> None:
         build_metrics(["bleu"])
     with pytest.raises(ValueError, match="options of 'meteor', which is not among bleu_1"):
         build_metrics(["bleu_1"], options={"meteor": {}})
-    with pytest.raises(ValueError, match="CIDEr needs references or document frequencies"):
+    with pytest.raises(ValueError, match="CIDEr needs references for its document frequencies"):
         build_metrics(["cider"])

@@ -130,7 +130,7 @@ def test_what_options_and_questions_share() -> None:
 )
 def test_official_files(data: Path, name: str, often: float, offered: float) -> None:
     """Errata E15 has 59.9 % for Intersection and 22.7 to 28.9 % for others; ours were measured with ties shared."""
-    actual = audit(cloze.read(data / "recam" / f"{name}.jsonl").items)
+    actual = audit(cloze.read(data / "recam" / f"{name}.jsonl").rows)
     rows_by_baseline = {row["baseline"]: row for row in actual.to_dicts()}
     assert rows_by_baseline["often_right"]["accuracy"] == pytest.approx(often, abs=0.001)
     assert rows_by_baseline["right_when_offered"]["accuracy"] == pytest.approx(offered, abs=0.001)

@@ -252,8 +252,8 @@ def test_what_is_refused(bert: Path, model: MaskedLM, tmp_path: Path, tiny_folde
     config_file.write_text(json.dumps(json.loads(config_file.read_text()) | config))
     cases: list[tuple[Path, dict[str, Any], str]] = [
         (tiny_folder, {}, "has no head for masked words.*undertone train masked-lm"),
-        (bert, {"masks": "words"}, "expected one of one, pieces; found 'words'"),
-        (bert, {"precision": "float16"}, "expected one of float32, bfloat16; found 'float16'"),
+        (bert, {"masks": "words"}, "no masks 'words'; there are one, pieces"),
+        (bert, {"precision": "float16"}, "no precision 'float16'; there are float32, bfloat16"),
         (config_file.parent, {}, "expected a tokenizer with an unknown piece"),
         (bert, {"batch": 0}, "a batch of one row or more; found 0"),
     ]

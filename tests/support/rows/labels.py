@@ -14,6 +14,15 @@ IDS = [f"{n:032x}" for n in range(1, 4)]
 TEXTS = ["你可真准时，才迟到一小时", "=1+1", "Lovely weather\nfor ducks"]
 FORMULAS = ["=1+1", "+1", "-1 分", "@SUM(A1)", "\t=1", "'=1", "''+1", '=HYPERLINK("http://x.invalid")', "\r=1"]
 
+EXAMPLES = {
+    "table_8": (3, 3, 4, 4, 4, 2, 4, 4, 4, 3, 3, 3, 4, 4, 4, 2, 4, 3, 3, 4, 4, 4, 3, 3, 3, 3),
+    "table_9": (4, 4, 4, 3, 2, 5, 2, 3, 2, 5, 4, 3, 4, 3, 4, 4, 3, 3, 3, 4, 4, 3, 2, 3, 3, 4),
+}
+"""Grades of the comments on two articles of the paper's test set, 26 as printed (AAC-32).
+
+Whole numbers, though each comment has two grades, and 26, though each article has 27 comments.
+"""
+
 
 def build_tasks(texts: list[str] = TEXTS) -> pl.DataFrame:
     """Build tasks with these texts, as the table has them: with what ties them to their comments."""

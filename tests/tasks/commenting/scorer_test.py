@@ -8,9 +8,9 @@ import pytest
 
 from pipeline import left_out, sample, warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.papers.commenting import EXAMPLES
 from pipeline.tasks.commenting import grades, scorer
 from pipeline.tasks.record import models, promotion
+from tests.support.rows.labels import EXAMPLES
 
 DAY = sample.DAY
 SMALL = {"has_embedding": False, "buckets": 512}

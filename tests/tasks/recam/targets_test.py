@@ -222,7 +222,7 @@ def test_a_file_without_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     counts = options.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING, splits=tmp_path / "splits.json")
     assert counts["split"].to_list() == ["train", "validation"]
     paths = sorted((tmp_path / "items").glob(f"{FIRST}_*.jsonl"))
-    assert [cloze.read(path).items.height for path in paths] == counts.sort("split")["item_count"].to_list()
+    assert [cloze.read(path).rows.height for path in paths] == counts.sort("split")["item_count"].to_list()
     card = json.loads((tmp_path / "items" / "card.json").read_text(encoding="utf-8"))
     assert [report["reader"] for report in card["readers"][FIRST]] == ["gated"]
     assert card["wordnet"] == "3.0"
@@ -252,7 +252,7 @@ def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
         targets.check_subtask("abstractness")
     with pytest.raises(BadInput, match="no rule 'best'"):
         options.parse_choosing({"rule": "best"})
-    with pytest.raises(BadInput, match="no measure 'best' of word senses"):
+    with pytest.raises(BadInput, match="no measure of word senses 'best'"):
         targets.parse_rules({"senses": "best"})
 
 

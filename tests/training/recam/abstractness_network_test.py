@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from pipeline.models.recam.abstractness import Abstractness, Shape, score_vectors
+from pipeline.training.recam.abstractness import Abstractness, Recipe, score_vectors
 
 
 def draw_vectors(n: int, dim: int, seed: int = 1) -> np.ndarray:
@@ -17,7 +17,7 @@ def draw_vectors(n: int, dim: int, seed: int = 1) -> np.ndarray:
 def test_the_layers_are_those_of_the_paper() -> None:
     """Two hidden layers with ReLU and a sigmoid: what is computed by hand is the score (section 3.2, REC-05)."""
     torch.manual_seed(0)
-    model = Abstractness(4, Shape(hidden=(3, 2)))
+    model = Abstractness(4, Recipe(hidden=(3, 2)))
     first, second, last = (layer for layer in model.members[0] if isinstance(layer, nn.Linear))
     x = draw_vectors(5, 4)
     for layer in (first, second):
@@ -31,7 +31,7 @@ def test_the_layers_are_those_of_the_paper() -> None:
 @given(st.integers(0, 9), st.integers(1, 4), st.floats(0, 1e4))
 def test_scores_are_shares(n: int, members: int, size: float) -> None:
     """Whatever the vectors, one score a word, in [0, 1]; the members' mean; dropout is off when it is asked."""
-    model = Abstractness(3, Shape(hidden=(4, 2), members=members, dropout=0.9, input_dropout=0.9))
+    model = Abstractness(3, Recipe(hidden=(4, 2), members=members, dropout=0.9, input_dropout=0.9))
     x = draw_vectors(n, 3) * np.float32(size)
     scores = score_vectors(model, x)
     assert scores.shape == (n,)
@@ -44,7 +44,7 @@ def test_scores_are_shares(n: int, members: int, size: float) -> None:
 def test_features_are_standardised() -> None:
     """Features of another size and place give the same scores; one that never varies does not count for more."""
     torch.manual_seed(0)
-    model, x = Abstractness(3, Shape(hidden=(8, 4))), draw_vectors(50, 3)
+    model, x = Abstractness(3, Recipe(hidden=(8, 4))), draw_vectors(50, 3)
     model.standardise(torch.from_numpy(x))
     expected = score_vectors(model, x)
     changed = (x * 2 + 7).astype(np.float32)
