@@ -97,7 +97,7 @@ faults: setup
 
 # Celery, PostgreSQL, Redis and an object store: tables equal to the embedded ones, days in any order, erasures
 cluster: setup
-	$(BIN)/python -m pytest $(foreach name,equality range days forget,tests/distributed/$(name)_test.py)
+	$(BIN)/python -m pytest $(foreach name,equality days forget,tests/distributed/$(name)_test.py)
 
 # what takes too long for each change: faults, a cluster, real data, and benchmarks that fail if a ratio fell
 nightly: faults cluster

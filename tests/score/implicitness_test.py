@@ -148,17 +148,13 @@ def test_euclidean_variants_do_not_score(tiny: Encoder) -> None:
     assert measure_distances(["nice hat"], ["cold day"], cosine)[0] <= 2
 
 
-def test_a_configuration_that_is_none_of_ours(tiny: Encoder) -> None:
-    """A folder of another kind of model, such as an encoder's, is BadInput and no traceback."""
+def test_weights_that_do_not_fit(tiny: Encoder) -> None:
+    """Weights of another size or head, and a folder of another kind of model, are BadInput and no traceback."""
+    for other in (make_config(tiny, "any", features=3), make_config(tiny, "any", hidden=4), make_config(tiny, "en")):
+        with pytest.raises(BadInput, match=r"the weights of head '\w+' do not fit its configuration"):
+            load_heads(draw_weights(tiny, "any", 1), other, lambda _: tiny)
     changes: list[dict[str, Any]] = [{"heads": None}, {"heads": []}, {"kind": "other"}, {"kind": None}]
     changed_configs = [make_config(tiny, "any") | change for change in changes]
     for model_config in (*changed_configs, {"architectures": ["Bert"]}, {}):
         with pytest.raises(BadInput, match=r"expected an ImpScore model of this package: config\.json names no heads"):
             load_heads(draw_weights(tiny, "any", 1), model_config, lambda _: tiny)
-
-
-def test_weights_that_do_not_fit(tiny: Encoder) -> None:
-    """Weights of another size than the configuration says, of another depth or of another head are BadInput."""
-    for other in (make_config(tiny, "any", features=3), make_config(tiny, "any", hidden=4), make_config(tiny, "en")):
-        with pytest.raises(BadInput, match=r"the weights of head '\w+' do not fit its configuration"):
-            load_heads(draw_weights(tiny, "any", 1), other, lambda _: tiny)
