@@ -9,7 +9,7 @@ export TOKENIZERS_PARALLELISM ?= false
 # some images of Python set it; then every process of ours, and every worker of the tests, compiles all again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup wordnet demo up down test check messages format docs notebooks bench bench-gpu fuzz faults cluster nightly scale lock sbom audit clean
+.PHONY: setup wordnet demo up down test check types messages format docs notebooks bench bench-gpu fuzz faults cluster nightly scale lock sbom audit clean
 
 setup: $(VENV)/.ready
 
@@ -48,14 +48,17 @@ test: setup
 	POLARS_MAX_THREADS=1 $(TEST) -n auto -m "not alone and not nightly"
 	$(TEST) -n 2 -m "alone and not nightly" $$(grep -rl --include='*_test.py' 'mark\.alone' tests | sort)
 
-check: setup docs
+# `make -j2 check` makes the site and checks the types side by side
+check: setup docs types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.words.names
 	$(BIN)/python -m tests.words.messages --check
 	$(BIN)/python -m pip check --disable-pip-version-check
+
+types: setup
+	$(BIN)/mypy
 
 # every message that a user can see, with file and line
 messages: setup
@@ -94,7 +97,7 @@ faults: setup
 
 # Celery, PostgreSQL, Redis and an object store: tables equal to the embedded ones, days in any order, erasures
 cluster: setup
-	$(BIN)/python -m pytest $(foreach name,equality range days forget,tests/distributed/$(name)_test.py)
+	$(BIN)/python -m pytest $(foreach name,equality days forget,tests/distributed/$(name)_test.py)
 
 # what takes too long for each change: faults, a cluster, real data, and benchmarks that fail if a ratio fell
 nightly: faults cluster

@@ -9,6 +9,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ os.environ["AIRFLOW__CORE__DAGS_FOLDER"] = str(Path(__file__).resolve().parents[
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-_GIVEN = ("UNDERTONE_DATA", "UNDERTONE_LABEL_STUDIO", "UNDERTONE_LABEL_STUDIO_TOKEN")  # what tests may find
+_GIVEN = (  # what tests may find
+    "UNDERTONE_DATA", "UNDERTONE_LABEL_STUDIO", "UNDERTONE_LABEL_STUDIO_TOKEN", "UNDERTONE_TEST_MASKED_LM",
+)  # fmt: skip
 for _name in [n for n in os.environ if n.startswith("UNDERTONE_") and n not in _GIVEN]:
     del os.environ[_name]
 os.environ["UNDERTONE_PRECISION"] = "float32"  # scores are the same on all machines
@@ -177,10 +180,19 @@ def shared_wordnet(resources: Path) -> Path:
     return resources
 
 
+@pytest.fixture(scope="session")
+def read_counts(shared_wordnet: Path) -> Any:
+    """Reads the counts of WordNet's tagger, once for all tests: every load takes half a CPU second."""
+    from pipeline.text import tagging
+
+    return cache(tagging._load_count_tags)
+
+
 @pytest.fixture
-def wordnet(shared_wordnet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def wordnet(shared_wordnet: Path, read_counts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The setting UNDERTONE_RESOURCES names the folder of what is made of WordNet."""
     monkeypatch.setenv("UNDERTONE_RESOURCES", str(shared_wordnet))
+    monkeypatch.setattr("pipeline.text.tagging._load_count_tags", read_counts)
 
 
 @pytest.fixture(scope="session")

@@ -52,27 +52,19 @@ def test_codes_of_a_text(text: str, expected: set[str]) -> None:
     assert codes(text) == expected
 
 
-def test_every_code_in_the_code_is_listed() -> None:
-    """A code that a file names has a row that says what it means."""
+def test_codes_of_code_and_page_agree() -> None:
+    """A code that a file names has a row; one that no file names says that it is not built, or what shows it."""
     unknown = {str(path): sorted(named - LISTED.keys()) for path, named in codes_by_file().items()}
     assert {path: names for path, names in unknown.items() if names} == {}
-
-
-def test_every_listed_code_is_in_the_code() -> None:
-    """A code that no file names says that it is not built, or what else shows it."""
     named = set().union(*codes_by_file().values())
     silent = {code for code, row in ROWS if code not in named and not re.search(r"\*\*(Not built|Elsewhere)\*\*", row)}
     assert silent == set()
 
 
 def test_every_row_is_shown() -> None:
-    """Each code has one row, with a test or with the reason why there is none."""
+    """Each code has one row, with a test that is there or with the reason why there is none."""
     assert [code for code, count in Counter(code for code, _ in ROWS).items() if count > 1] == []
     assert [code for code, row in ROWS if "`tests/" not in row and not re.search(r"\*\*[A-Z][a-z ]+\*\*", row)] == []
-
-
-def test_every_test_that_is_named_is_there() -> None:
-    """Each file exists, and it defines the functions that are named behind it."""
     assert [name for name in TESTS if not is_defined(*name.partition("::")[::2])] == []
 
 

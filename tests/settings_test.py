@@ -71,13 +71,9 @@ def test_paths_mean_the_same_in_every_folder(home: Path, tmp_path: Path, monkeyp
     assert settings.user_key() == b"secret"
 
 
-def test_addresses_that_nobody_gave_are_not_told(home: Path) -> None:
-    """A child process is given no address and no path that was not set."""
+def test_addresses_that_nobody_gave_are_not_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child is given no path that was not set; an address that is no file comes back as it was given."""
     assert not {"UNDERTONE_CATALOG", "UNDERTONE_SPOOL", "UNDERTONE_LLM_PRICES"} & set(settings.absolute())
-
-
-def test_a_server_s_address_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address that is no file comes back with its password, as it was given."""
     address = "postgresql+psycopg2://undertone:a%40b@127.0.0.1/catalog"
     monkeypatch.setenv("UNDERTONE_CATALOG", address)
     assert settings.catalog_uri() == address

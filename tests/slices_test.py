@@ -40,12 +40,8 @@ def test_yesterday_is_reckoned_in_utc() -> None:
 
 
 def test_key_and_parameter_must_agree() -> None:
-    """Two different days are BadInput that names both."""
+    """Two different days, and a parameter that the DAG does not declare, are BadInput that names them."""
     with pytest.raises(BadInput, match=r"2026-11-01.*2026-11-02"):
         resolve("2026-11-01", "2026-11-02", NOON)
-
-
-def test_a_misspelt_parameter_is_named() -> None:
-    """A parameter that the DAG does not declare is BadInput naming it and those there are."""
     with pytest.raises(BadInput, match=r"unknown parameters: dai; this DAG has day, source"):
         check_params({"dai": "2026-11-19", "day": None}, {"source": "all", "day": None})

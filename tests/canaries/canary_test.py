@@ -108,7 +108,12 @@ def is_in_error(caught: pytest.ExceptionInfo[BaseException]) -> bool:
 def test_no_secret_of_a_dag_is_left_anywhere(
     run: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch, read_output: Callable[[], dict[str, str]]
 ) -> None:
-    """Secrets of connections and settings are in no log, XCom, rendered field, table, report or database."""
+    """Secrets of connections and settings are in no log, XCom, rendered field, table, report or database.
+
+    One that somebody puts into a parameter of a run is found: in Airflow's database, by table and column.
+    """
+    from airflow.configuration import conf
+
     for name, value in {**SETTINGS, **AWS}.items():
         monkeypatch.setenv(name, value)
     for name in ("user_key", "netease"):
@@ -134,23 +139,11 @@ def test_no_secret_of_a_dag_is_left_anywhere(
     texts = read_output()
     assert "no such key" in texts["output"] + texts["logs"]  # the servers' answers are repeated, but for the key
     folders = [home, Path(os.environ["AIRFLOW_HOME"])]
-    metadata = os.environ.get("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") or _metadata()
+    metadata = os.environ.get("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN") or conf.get("database", "sql_alchemy_conn")
     databases = [metadata, settings.catalog_uri(), settings.spool_uri(), settings.llm_ledger()]
     assert find({**CONNECTIONS, **SETTINGS, **AWS}, folders, databases, texts) == []
-
-
-def _metadata() -> str:
-    from airflow.configuration import conf
-
-    return str(conf.get("database", "sql_alchemy_conn"))
-
-
-def test_a_secret_in_a_parameter_is_found(
-    run: Callable[..., Any], home: Path, read_output: Callable[[], dict[str, str]]
-) -> None:
-    """A secret that somebody puts into a parameter of a run is found: in Airflow's database, by table and column."""
     run("collect", day=DAY, path=f"/nowhere/{CONNECTIONS['llm']}", source="mine")
-    places = find(CONNECTIONS, [], [_metadata()], read_output())
+    places = find(CONNECTIONS, [], [metadata], read_output())
     assert any("dag_run.conf" in place.location for place in places)
     assert {place.secret for place in places} == {"llm"}
 
@@ -185,16 +178,12 @@ def talkative(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sa.event.remove(Engine, "do_connect", refuse)
 
 
-def test_a_driver_that_repeats_the_address(talkative: None) -> None:
-    """What a driver says of an address ledger and spool repeat without its password, in error and causes."""
+def test_a_driver_that_repeats_the_address(talkative: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a driver says of an address, ledger, spool and catalog repeat without its password."""
     for connect_to in (answers.open_ledger, fetch.Spool):
         with pytest.raises(UndertoneError) as caught:
             connect_to(FULL)
         assert not is_in_error(caught)
-
-
-def test_a_catalog_that_refuses(talkative: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command line's line about a catalog that refuses holds no password."""
     monkeypatch.setenv("UNDERTONE_CATALOG", FULL)
     with pytest.raises(UndertoneError) as caught:
         warehouse.load_table("comments")

@@ -60,16 +60,12 @@ def test_what_is_packed_is_unpacked(tmp_path: Path) -> None:
 
 
 def test_manifests_are_read(tables: Path) -> None:
-    """A value that stands in the bounds of an Iceberg manifest, which is packed, is found there."""
+    """A value in the bounds of an Iceberg manifest is found there; what stands by chance is no canary."""
     frame = filled("comments", {"text": "a"}).with_columns(origin=pl.lit("kanarienvogel-0"))
     warehouse.overwrite("comments", warehouse.make_slice(source="weibo", day=DAY), frame)
     places = find({"c": "kanarienvogel-0"}, [tables / "warehouse"])
     for end in (".avro, a record", ".parquet, column origin"):
         assert any(place.location.endswith(end) for place in places)
-
-
-def test_short_canaries_are_refused() -> None:
-    """What stands somewhere by chance is no canary."""
     with pytest.raises(ValueError, match="at least 12"):
         find({"c": "secret"}, [])
 

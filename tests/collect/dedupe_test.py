@@ -52,17 +52,13 @@ def test_the_same_comment_twice() -> None:
     assert dropped.rows() == [("same_comment", "r1")]
 
 
-def test_exact_copies() -> None:
-    """Case and blanks aside, equal texts of a thread are copies; the first stays and takes the most likes."""
+def test_copies() -> None:
+    """Equal and nearly equal texts of a thread are copies; the first stays, and likes and counts add up."""
     likes = {"So True": 1, "so  true": 9, "SOTRUE": None}
     comments = frame(*({"text": text, "like_count": count} for text, count in likes.items()))
     kept, dropped = deduplicate(comments)
     assert kept.select("row_key", "text", "like_count", "duplicate_count").rows() == [("r0", "So True", 9, 2)]
     assert dropped.rows() == [("exact_duplicate", "r1"), ("exact_duplicate", "r2")]
-
-
-def test_near_copies() -> None:
-    """One more character in twenty-four is a near-duplicate; its own copies go with it, likes and counts add up."""
     likes = [(LONG, 1), (NEAR, 3), (NEAR, 2), (FAR, 0)]
     comments = frame(*({"text": text, "like_count": count} for text, count in likes))
     kept, dropped = deduplicate(comments)

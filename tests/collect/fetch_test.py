@@ -512,22 +512,18 @@ def test_no_person_reaches_the_spool(spool: fetch.Spool, tmp_path: Path, source:
 COOKIE = "SUB=geheim-4711"
 
 
-def test_no_cookie_unless_given(spool: fetch.Spool) -> None:
-    """Without a cookie none is sent, not even one that the site sets."""
+def test_cookie_is_sent_to_pages_only(spool: fetch.Spool) -> None:
+    """A cookie that was given goes out with every page, not with robots.txt; without one none is sent."""
+    with Site() as site:
+        get(site, spool, cookie=COOKIE)
+        sent = [(request.path, request.headers.get("cookie")) for request in site.log]
+    assert sent == [(ROBOTS, None), (FIRST, COOKIE), (SECOND, COOKIE)]
     gift = {"Set-Cookie": "spy=1; Path=/"}
     robots = ALLOW_ALL._replace(headers={**ALLOW_ALL.headers, **gift})
     first = say(dict(raw_pages("tencent_news"))[f"https://coral.qq.com{FIRST}"], **gift)
     with Site(faults={ROBOTS: [robots], FIRST: [first]}) as site:
         assert get(site, spool) == 2
         assert [r.headers.get("cookie") for r in site.log] == [None, None, None]
-
-
-def test_cookie_is_sent_to_pages_only(spool: fetch.Spool) -> None:
-    """A cookie that was given goes out with every page, and not with robots.txt."""
-    with Site() as site:
-        get(site, spool, cookie=COOKIE)
-        sent = [(request.path, request.headers.get("cookie")) for request in site.log]
-    assert sent == [(ROBOTS, None), (FIRST, COOKIE), (SECOND, COOKIE)]
 
 
 @pytest.mark.parametrize(

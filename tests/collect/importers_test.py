@@ -146,21 +146,17 @@ def test_a_field_of_the_archive_by_another_name(tmp_path: Path) -> None:
     assert [comment.created_at for comment in batch.page.comments] == [AT]
 
 
-def test_articles_with_summaries(tmp_path: Path) -> None:
-    """XSum's columns are known; such a file holds articles and no comments."""
-    batch = one(write_rows(tmp_path / "val.jsonl", {"id": "7", "document": "A dog ran.", "summary": "Escape"}))
-    assert batch.source == "xsum"
-    assert batch.page.articles == [Article(thread_id="7", title=None, text="A dog ran.", summary="Escape")]
-    assert batch.page.comments == []
-
-
 def test_comments_with_articles_but_no_threads(tmp_path: Path) -> None:
-    """Each comment stays with the article of its own row; rows with the same article are one thread."""
+    """Each comment stays with the article of its row, equal ones are one thread; XSum's columns are articles."""
     (path := tmp_path / "c.csv").write_text("text,title\nfirst,Title One\nsecond,Title Two\nthird,Title One\n")
     (batch,) = read(path, "forum", {"text": "text", "article_title": "title"}, None)
     titles = {article.thread_id: article.title for article in batch.page.articles}
     assert [titles[c.thread_id] for c in batch.page.comments] == ["Title One", "Title Two", "Title One"]
     assert len(titles) == 2
+    batch = one(write_rows(tmp_path / "val.jsonl", {"id": "7", "document": "A dog ran.", "summary": "Escape"}))
+    assert batch.source == "xsum"
+    assert batch.page.articles == [Article(thread_id="7", title=None, text="A dog ran.", summary="Escape")]
+    assert batch.page.comments == []
 
 
 def test_nested_comments_as_texts(tmp_path: Path) -> None:
@@ -198,19 +194,15 @@ def test_times(written: str, tmp_path: Path) -> None:
     assert batch.page.comments[0].created_at == AT
 
 
-def test_ids_of_pandas(tmp_path: Path) -> None:
-    """Pandas turns whole columns into floats for one gap: small ids come back whole, NaN is none."""
-    pl.DataFrame({"text": ["一", "二"], "comment_id": [7.0, float("nan")]}).write_parquet(tmp_path / "a.parquet")
-    assert [c.comment_id for c in one(tmp_path / "a.parquet").page.comments] == ["7", "a.parquet-2"]
-
-
-def test_ids_in_a_csv_of_pandas_or_r(tmp_path: Path) -> None:
-    """A whole number with a point is that number; a word for none is none, but not in texts."""
+def test_ids_of_pandas_and_r(tmp_path: Path) -> None:
+    """A whole number that pandas or R made a float is that number; NaN or a word for none is none."""
     path = tmp_path / "a.csv"
     fields = "text,comment_id,parent_id,user,like_count,created_at"
     path.write_text(f"{fields}\nNA,2.0,1.0,NaN,NA,null\n1.0,3,0.0,nan,2.0,0.0\n", encoding="utf-8")
     columns = [(c.text, c.comment_id, c.parent_id, c.user, c.like_count, c.created_at) for c in one(path).page.comments]
     assert columns == [("NA", "2", "1", None, None, None), ("1.0", "3", None, None, 2, None)]
+    pl.DataFrame({"text": ["一", "二"], "comment_id": [7.0, float("nan")]}).write_parquet(tmp_path / "a.parquet")
+    assert [c.comment_id for c in one(tmp_path / "a.parquet").page.comments] == ["7", "a.parquet-2"]
 
 
 def test_raw_pages(tmp_path: Path) -> None:
@@ -240,7 +232,6 @@ def test_raw_pages(tmp_path: Path) -> None:
         ({"like_count": 1.5}, "row 2, field 'like_count': expected a whole number, found '1.5'"),
         ({"created_at": "soon"}, r"row 2, field 'created_at': expected a time \(epoch or ISO 8601\)"),
         ({"created_at": 99999999999999999}, "row 2, field 'created_at': .* no time between years 1 and 9999"),
-        ({"created_at": 1701112210123456}, "row 2, field 'created_at': .* no time between years"),
         ({"created_at": 17011122101239}, "row 2, field 'created_at': .*, which is 2509-"),
         ({"created_at": 202302311230}, "row 2, field 'created_at': .* a day that no month has"),
         ({"comment_id": "6.29E+18"}, "row 2, field 'comment_id': expected an id as text, found '6.29E.18'"),

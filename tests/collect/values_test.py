@@ -4,7 +4,7 @@ import sqlite3
 import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -54,18 +54,12 @@ def test_numbers_in_every_format(ending: str, tmp_path: Path) -> None:
         ({"text": True}, "field 'text': expected text, found true or false"),
         ({"text": b"a"}, "field 'text': expected text, found bytes"),
         ({"text": date(2026, 11, 19)}, "field 'text': expected text, found date"),
-        ({"text": timedelta(1)}, "field 'text': expected text, found timedelta"),
         ({"text": float("inf")}, "field 'text': expected text or a number, found inf"),
         ({"text": "a", "context": [1]}, "field 'context': expected text, found a list"),
         ({"text": "a", "like_count": True}, "field 'like_count': expected text, found true or false"),
         ({"text": "a", "like_count": 1e300}, "field 'like_count': .*lost digits"),
-        ({"text": "a", "like_count": 1.5}, "field 'like_count': expected a whole number, found '1.5'"),
         ({"text": "a", "created_at": 45234}, "field 'created_at': .*'45234', which is 1970-"),
         ({"text": "a", "created_at": "1989-12-31"}, "field 'created_at': expected a time from 1990 to tomorrow"),
-        (
-            {"text": "a", "created_at": "2126-11-19 08:00"},
-            "field 'created_at': .*, which is 2126-11-19; write times as",
-        ),
         ({"text": "a", "created_at": [1]}, r"field 'created_at': expected a time \(epoch or ISO 8601\), found a list"),
     ],
 )
@@ -75,12 +69,17 @@ def test_values_that_are_no_text(row: dict[str, Any], why: str, tmp_path: Path) 
         comment(write_rows(tmp_path / "a.parquet", row))
 
 
-def test_values_that_stand_for_text(tmp_path: Path) -> None:
-    """Whole decimals and floats are their digits; NaN and blanks are no id; 0 is no time."""
+def test_values_of_parquet(tmp_path: Path) -> None:
+    """Decimals and floats are their digits, times are read to the microsecond; NaN, blanks and 0 are none."""
     row = {"text": "a", "thread_id": Decimal("12345678901234567890"), "user": 7.0, "comment_id": "  ", "created_at": 0}
     read_back = comment(write_rows(tmp_path / "a.parquet", row | {"like_count": float("nan")}))
     assert (read_back.thread_id, read_back.user, read_back.comment_id) == ("12345678901234567890", "7", "a.parquet-1")
     assert (read_back.created_at, read_back.like_count) == (None, None)
+    path = tmp_path / "a.parquet"
+    times = pa.array([1_700_000_000_000_001_999], pa.timestamp("ns"))
+    exotic = pa.array([1_700_000_000_000_001_999], pa.duration("ns"))
+    pq.write_table(pa.table({"text": ["a"], "created_at": times, "crawled": times, "spent": exotic}), path)
+    assert str(comment(path).created_at) == "2023-11-14 22:13:20.000001+00:00"
 
 
 def test_bad_rows_are_skipped_where_asked(tmp_path: Path) -> None:
@@ -153,15 +152,6 @@ def test_a_wide_parquet_file_that_is_mostly_empty(tmp_path: Path) -> None:
     assert sum(len(batch.page.comments) for batch in read(path, None, {"text": "text", "user": "null7"}, None)) == count
 
 
-def test_times_with_nanoseconds(tmp_path: Path) -> None:
-    """Times of a Parquet file are read to the microsecond, as those of texts are; a column that is not read is free."""
-    path = tmp_path / "a.parquet"
-    times = pa.array([1_700_000_000_000_001_999], pa.timestamp("ns"))
-    exotic = pa.array([1_700_000_000_000_001_999], pa.duration("ns"))
-    pq.write_table(pa.table({"text": ["a"], "created_at": times, "crawled": times, "spent": exotic}), path)
-    assert str(comment(path).created_at) == "2023-11-14 22:13:20.000001+00:00"
-
-
 LONG_IDS = [4_987_654_321_098_765 + 7_919 * n for n in range(8)]  # as Weibo gives comments
 LONGER_IDS = [1_234_567_890_123_456_789 + 10_007 * n for n in range(5)]
 
@@ -224,7 +214,6 @@ def _book(path: Path, sheet: str, texts: str = "") -> None:
     ("field", "cell", "why"),
     [
         ("text", "<f>1+1</f><v/>", "a formula without a value"),
-        ("text", "<f>1+1</f>", "a formula without a value"),
         ("text", "<v>520131452013145201</v>", "which has lost digits"),
         ("comment_id", "<v>4.98765432109876E+15</v>", "which has lost digits"),
     ],

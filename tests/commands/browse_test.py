@@ -28,9 +28,10 @@ from pipeline.errors import BadInput, Missing
 from pipeline.io.visible import escape_invisible
 from pipeline.report.browse.corpus import Corpus, View, parse_view, write_site
 from pipeline.tasks.calibration import sides
-from pipeline.tasks.erasure import run
 from pipeline.tasks.erasure.request import Request
+from pipeline.tasks.erasure.run import forget
 from pipeline.tasks.labelling import judgements
+from tests.commands.conftest import Run
 from tests.support.pages import CHROMIUM, HOSTILE
 from tests.support.rows.filled import DAY, NEXT, digest, filled
 
@@ -238,30 +239,30 @@ def test_exports_are_what_is_selected_and_run_nothing(server: Server) -> None:
     assert_frame_equal(ids, rows.select("source", "day", "thread_id", "comment_id"))
 
 
-def test_the_commands(tables: Path, tmp_path: Path) -> None:
+def test_the_commands(run: Run, tables: Path, tmp_path: Path) -> None:
     """`browse` prints its address and ends by Ctrl-C with exit code 0; `export site` writes a folder.
 
     The percentile of the score that a rater says is right becomes a label that `calibrate` reads; the last one counts.
     After `forget` no copy of the comments remains, and one that is open answers no more.
     """
     write_rows()
-    words: Any = [sys.executable, "-m", "pipeline.cli"]
+    words = [sys.executable, "-m", "pipeline.cli", "browse", "--no-open", "--where", json.dumps(CHINESE)]
     pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*words, "browse", "--no-open", "--where", json.dumps(CHINESE)], **pipes) as process:
+    with subprocess.Popen(words, **pipes) as process:
         address = process.stdout.readline().strip()
         assert address.startswith("http://127.0.0.1:")
         assert json.loads(unquote(address.partition("#")[2])) == CHINESE
         process.send_signal(signal.SIGINT)
         assert (process.communicate(timeout=30)[1].splitlines()[-1], process.returncode) == ("stopped", 0)
-    site = [*words, "export", "site", "-o", tmp_path / "site", "--where", json.dumps(CHINESE)]
-    assert "wrote 25 of 25 comments" in subprocess.run(site, check=True, **pipes).stderr
+    site = ("export", "site", "-o", tmp_path / "site", "--where", json.dumps(CHINESE))
+    run(*site).check(0, "wrote 25 of 25 comments")
     assert len(json.loads((tmp_path / "site" / "data.json").read_text(encoding="utf-8"))["rows"]) == 25
     corpus = Corpus(warehouse.make_corpus())
     ranks = [corpus.read_rank(3, score) for score in (B, A)]
     assert [judgements.add(*rank, "anna") for rank in ranks] == [1, 1]
     assert sides.load_side("people:rank")["value"].to_list() == [round(ranks[-1][1], 1)]
     assert len(corpus.place_points()["n"]) == 60
-    run.forget(Request(comment_ids=["c13"]), verify=False)
+    forget(Request(comment_ids=["c13"]), verify=False)
     assert [*(tables / "scratch" / "browse").iterdir()] == []
     with pytest.raises(Missing, match="start it again"):
         corpus.place_points()

@@ -24,7 +24,7 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_columns_of_a_file(run: Run, table: Path) -> None:
-    """Three tables and the verdict of the test, or one JSON object; exit code 0."""
+    """Two columns of a file are compared; a judge that always says the same is a failed check."""
     words = ["calibrate", "--file", table, "-c", "mine", "ana", "--rater", "ana", "--rater", "ben"]
     plain = run(*words).check()
     assert [line.split()[0] for line in plain.out.splitlines() if line.split()[0] in {"by", "subset", "from"}] == [
@@ -35,10 +35,6 @@ def test_columns_of_a_file(run: Run, table: Path) -> None:
     assert [row["by"] for row in result["rows"]] == ["mine", "constant", "length", "punctuation", "words"]
     assert result["replacement"]["passes"] is True
     assert result["maps"]["all"]["y"] == sorted(result["maps"]["all"]["y"])
-
-
-def test_a_constant_judge_is_a_failed_check(run: Run, table: Path) -> None:
-    """It is named, and the exit code is 1."""
     run("calibrate", "--file", table, "-c", "mine", "two").check(
         1, "do not trust this measure: two is constant: 2 for 100% of 80 texts"
     )

@@ -102,12 +102,6 @@ def test_sample_to_report_without_airflow(run: Run, home: Path, tiny_encoder: Pa
     printed = run("score", "implicitness", lines).check().out.splitlines()
     assert printed[0] == "text,implicitness,percentile,band,signature"
     assert printed[2].startswith("'=1+1")
-    for suffix, reader in ((".parquet", pl.read_parquet), (".jsonl", pl.read_ndjson), (".csv", pl.read_csv)):
-        run("score", "implicitness", lines, "--out", (out := tmp_path / f"scored{suffix}")).check()
-        scored = reader(out)
-        assert scored["implicitness"].is_between(0, 2).all()
-        assert scored.columns == ["text", "implicitness", "percentile", "band", "signature"]
-    assert not list(tmp_path.glob(".*draft"))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pipeline
 from pipeline import sample
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.calibration import calibrate
-from pipeline.tasks.impscore import references, scoring, selftest
+from pipeline.tasks.impscore import references, scoring, selftest, train
 from pipeline.tasks.impscore.scoring import SHIPPED
 from tests.commands.conftest import Run, write_file
 from tests.support.rows.row_files import write_rows
@@ -59,11 +59,16 @@ def test_choose(run: Run, model_dir: Path, tmp_path: Path) -> None:
     assert answers["is_right"].to_list() == [True, True, False]
 
 
-def test_the_shipped_model_on_shipped_groups(run: Run) -> None:
-    """Without options the shipped model ranks, and answers questions made of, groups it was not trained on."""
+def test_the_shipped_model_on_shipped_groups(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without options the shipped model ranks, and answers questions made of, groups it was not trained on.
+
+    Some of them are ranked here; `shipped_test.py` ranks all.
+    """
+    shipped = {lang: train.read_shipped_groups(lang).group_by("split").head(5 * 15) for lang in sample.GROUPS}
+    monkeypatch.setattr("pipeline.commands.groups.read_shipped_groups", shipped.get)
     ranking = run("groups", "rank", "--json").json
     assert ranking["kendall_tau"] > 0.3
-    assert ranking["group_count"] >= 40
+    assert ranking["group_count"] == 15
     accuracy = run("groups", "choose", "--json").json
     assert accuracy["accuracy"] > accuracy["rows"][1]["accuracy"]
 

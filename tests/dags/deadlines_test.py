@@ -88,15 +88,6 @@ def test_a_missed_deadline_reaches_the_callback(
     assert "no-name" not in record.getMessage()
 
 
-def test_a_failed_task_is_told(run: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """A task that fails for good is told of by its name and the type of its error."""
-    assert run("score", misspelt="no day").state == "failed"
-    [record] = [item for item in caplog.records if item.name == alerts.log.name]
-    alert = json.loads(record.getMessage())
-    assert (alert["kind"], alert["dag"], alert["task"], alert["error"]) == ("task_failed", "score", "day", "BadInput")
-    assert "no day" not in record.getMessage()
-
-
 def test_a_lost_worker_is_told(airflow_db: None, caplog: pytest.LogCaptureFixture) -> None:
     """The DAG processor tells of a task whose worker was lost, and has no exception to name."""
     from dag_defaults import alert_failure

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline import sample, warehouse
+from pipeline import alerts, sample, warehouse
 from pipeline.collect import fetch
 from pipeline.collect.sites import netease
 from pipeline.tables import TABLES
@@ -99,17 +99,25 @@ def test_the_day_is_yesterday_by_default(run: Run) -> None:
     assert dag_run.state == "success"
 
 
-def test_a_misspelt_parameter_fails_at_once(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_misspelt_parameter_fails_at_once(
+    run: Run, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     """A parameter the DAG does not know fails the first task on its first try, and nothing is written.
 
-    The form does not take a day that is not written as YYYY-MM-DD.
+    The alert names the task and the type of its error. The form does not take a day that is not written as YYYY-MM-DD.
     """
     with pytest.raises(Exception, match="is not a 'date'"):
         run("tokenize", day="20261119")
-    dag_run = run("tokenize", dai=DAY)
+    dag_run = run("tokenize", dai="no day")
     assert states(dag_run)["day"] == "failed"
     assert read_tries(dag_run, "day") == [1]
     assert "unknown parameters: dai" in "".join(capfd.readouterr())
+    [message] = [record.getMessage() for record in caplog.records if record.name == alerts.log.name]
+    alert = json.loads(message)
+    assert (alert["kind"], alert["dag"], alert["task"], alert["error"]) == (
+        "task_failed", "tokenize", "day", "BadInput"
+    )  # fmt: skip
+    assert "no day" not in message
     assert warehouse.get_snapshot_id("tokens") is None
 
 
@@ -194,10 +202,10 @@ def test_summaries_to_readers(
     """Articles with summaries become items, readers, a 2 x 2 matrix and a page."""
     monkeypatch.setattr(abstractness, "train", lambda *_: "0" * 64)
     monkeypatch.setattr(targets, "_score_concreteness", lambda words, _: {word: 1.4 / len(word) for word in words})
-    path = jsonl(home.parent / "news.jsonl", *sample.SUMMARIES.read_text(encoding="utf-8").splitlines()[:12])
+    path = jsonl(home.parent / "news.jsonl", *sample.SUMMARIES.read_text(encoding="utf-8").splitlines()[:8])
     run_well(run, "collect", day=DAY, path=str(path), source="news")
     small = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabulary": 0}
-    conf = {"rule": "paper", "rows_per_shard": 6, "in_context": False, "similar": 0.9999, "numbers": small, "epochs": 1}
+    conf = {"rule": "paper", "rows_per_shard": 4, "in_context": False, "similar": 0.9999, "numbers": small, "epochs": 1}
     run_well(run, "recam", day=DAY, tool="simulated", **conf)
     tables = read_tables()
     assert set(tables["labels"]["project"]) == {"cloze_imperceptibility", "cloze_nonspecificity"}
@@ -225,7 +233,7 @@ def test_comments_and_sample_to_ndd(run: Run, wordnet: None, home: Path) -> None
     """The sample's comments get a context shift, its sentences compressions, the distance tests."""
     run_well(run, "collect", day=DAY, path="sample", source="weibo")
     run_well(run, "tokenize", day=DAY)
-    run_well(run, "ndd", day=DAY, systems=["fast_ndd", "fast_ndd_sc", "cosine"], limit=6, tool="simulated")
+    run_well(run, "ndd", day=DAY, systems=["fast_ndd", "fast_ndd_sc", "cosine"], limit=3, tool="simulated")
     tables = read_tables()
     assert tables["studies"].filter(subset="sample:simulated").height
     assert set(tables["models"]["kind"]) >= {"masked_lm_zh"}

@@ -216,12 +216,16 @@ def test_attempts_at_mapped_tasks_are_told_apart(airflow_db: None, monkeypatch: 
     assert first.began < second.began
 
 
-def test_params_explain_themselves(bag: Any) -> None:
-    """Every parameter has a title and a description, so that the form in the UI needs no manual."""
+def test_parameters(bag: Any) -> None:
+    """Each parameter has a title and a description; what a form cannot refuse fails in a task before all others."""
     for dag in bag.dags.values():
         for name, param in ((name, dag.params.get_param(name)) for name in dag.params):
             assert param.schema.get("title"), f"{dag.dag_id}.{name}"
             assert param.schema.get("description") or param.description, f"{dag.dag_id}.{name}"
+    for dag_id in ("ndd", "commenting", "studies"):
+        dag = bag.dags[dag_id]
+        assert dag.get_task("check").upstream_task_ids == set()
+        assert [task.task_id for task in dag.tasks if not task.upstream_task_ids] == ["check"], dag_id
 
 
 def test_choices_on_the_form_are_those_there_are(bag: Any) -> None:
@@ -246,14 +250,6 @@ def test_choices_on_the_form_are_those_there_are(bag: Any) -> None:
     assert bag.dags["impscore"].params["profile"] == "undertone"
     assert bag.dags["impscore"].params["model"] is None  # nothing is paid for unless the form names a model
     assert bag.dags["impscore"].params["promote"] is False
-
-
-def test_parameters_are_checked_first(bag: Any) -> None:
-    """What a form cannot refuse, such as a file that is not there, fails in a task before all others."""
-    for dag_id in ("ndd", "commenting", "studies"):
-        dag = bag.dags[dag_id]
-        assert dag.get_task("check").upstream_task_ids == set()
-        assert [task.task_id for task in dag.tasks if not task.upstream_task_ids] == ["check"], dag_id
 
 
 def test_what_is_not_due_runs_nothing(bag: Any) -> None:

@@ -38,20 +38,16 @@ def test_values_agree_with_compose() -> None:
     assert SERVICES["worker-default"]["image"] == ":".join(VALUES["images"]["airflow"].values())
 
 
-def test_no_secret_stands_in_the_values() -> None:
-    """The chart's own secrets are off; each setting that is one is read from a mounted file."""
-    assert not any(VALUES["enableBuiltInSecretEnvVars"].values())
-    for name in VALUES["enableBuiltInSecretEnvVars"]:
-        if name.startswith("AIRFLOW__") and not name.endswith(("SQL_ALCHEMY_CONN", "RESULT_BACKEND")):
-            assert ENVIRONMENT[f"{name}_CMD"].startswith("cat /run/secrets/")
-
-
 def test_who_gets_which_secret() -> None:
-    """As in compose, workers have the tables' and Airflow's parts Airflow's."""
+    """No secret stands in the values; workers have the tables' files and Airflow's parts Airflow's, as in compose."""
     parts = {part: values for part, values in VALUES.items() if isinstance(values, dict) and "extraVolumes" in values}
     secrets = {part: values["extraVolumes"][0]["secret"]["secretName"] for part, values in parts.items()}
     airflow = ("apiServer", "scheduler", "dagProcessor", "triggerer", "migrateDatabaseJob")
     assert secrets == {"workers": "undertone-worker", **dict.fromkeys(airflow, "undertone-airflow")}
+    assert not any(VALUES["enableBuiltInSecretEnvVars"].values())
+    for name in VALUES["enableBuiltInSecretEnvVars"]:
+        if name.startswith("AIRFLOW__") and not name.endswith(("SQL_ALCHEMY_CONN", "RESULT_BACKEND")):
+            assert ENVIRONMENT[f"{name}_CMD"].startswith("cat /run/secrets/")
 
 
 def test_a_probe_is_what_the_image_has() -> None:

@@ -95,6 +95,11 @@ def _run(call: str, env: dict[str, str], writes: Connection) -> None:
     writes.send(outcome)
 
 
+def list_server_threads() -> list[str]:
+    """List the names of the threads of the process that forks attempts; called in an attempt."""
+    return [path.read_text().strip() for path in Path(f"/proc/{os.getppid()}/task").glob("*/comm")]
+
+
 def watch_commits(*, is_child: bool = False) -> None:
     """Record every snapshot that is published, and die, with its parent if a child, after FAULTS_DIES_AFTER of them."""
     from pyiceberg.catalog.sql import SqlCatalog

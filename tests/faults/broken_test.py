@@ -87,6 +87,14 @@ def run_broken(undisturbed: tuple[Run, dict[str, Any]], home: Path, break_: Brea
     return run
 
 
+def test_what_forks_attempts_has_no_threads_of_polars(tmp_path: Path) -> None:
+    """A fork after the imports would wait forever for threads that it does not have."""
+    attempt = Run(tmp_path / "home", {}).start(Call("tests.faults.attempts:list_server_threads", (), {}))
+    names = attempt.outcome().value
+    assert "python" in names
+    assert not [name for name in names if name.startswith("polars-") and name[7:].isdigit()]
+
+
 def misbehave(relay: Proxy, mode: str) -> Break:
     """The fault that a relay cuts, stalls or is busy for a second."""
 

@@ -69,15 +69,11 @@ def test_an_answer_that_obeys_is_checked_by_its_schema() -> None:
 
 
 def test_pages_show_what_is_unseen() -> None:
-    """A template escapes markup and shows controls, overrides and zero-width characters; our own markup stays."""
+    """The one environment of all pages escapes markup and shows what is unseen; our own markup stays."""
     shown = create_environment().from_string('<b title="{{ a }}">{{ a }}</b>{{ b | safe }}')
     html = shown.render(a='\u202e<script>"onmouseover=x\u200b\x1b', b="<svg>\u2060</svg>")
     told = "⟨U+202E⟩&lt;script&gt;&#34;onmouseover=x⟨U+200B⟩⟨U+001B⟩"
     assert html == f'<b title="{told}">{told}</b><svg>\u2060</svg>'
-
-
-def test_pages_come_from_one_environment() -> None:
-    """No page has an environment of its own, in which nothing might be escaped."""
     makers = [path for path in PIPELINE.glob("report/**/*.py") if "Environment(" in path.read_text(encoding="utf-8")]
     assert makers == [PIPELINE / "report/sections.py"]
 

@@ -28,9 +28,12 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
 
 
 def test_a_text_that_is_all_there_is(tmp_path: Path) -> None:
-    """A file that is named as a note is data where nothing else is."""
+    """A file named as a note is data where nothing else is; a name that is not UTF-8 is refused, escaped."""
     (tmp_path / "notes.txt").write_text("one\n", encoding="utf-8")
     assert [path.name for path in list_inputs(tmp_path).files] == ["notes.txt"]
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.csv")).touch()
+    with pytest.raises(BadInput, match=r"'caf\\udce9\.csv': this name is not UTF-8; rename"):
+        list_inputs(tmp_path)
 
 
 def test_a_folder_without_data(tmp_path: Path) -> None:
@@ -42,10 +45,3 @@ def test_a_folder_without_data(tmp_path: Path) -> None:
     (tmp_path / "a.docx").write_bytes(b"x")
     with pytest.raises(BadInput, match=r"no file to import.*left out \.gitkeep: hidden; a\.docx: no format"):
         list_inputs(tmp_path, may_be_empty=True)
-
-
-def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
-    """An entry whose name is not UTF-8 is refused by its escaped name."""
-    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.csv")).touch()
-    with pytest.raises(BadInput, match=r"'caf\\udce9\.csv': this name is not UTF-8; rename"):
-        list_inputs(tmp_path)

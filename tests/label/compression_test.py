@@ -66,10 +66,7 @@ def test_tasks_show_sentence_and_compression() -> None:
 
 
 def test_tasks_do_not_reveal_systems() -> None:
-    """Neither tasks nor ids do: renamed systems and other orders of rows make the same tasks in the same order.
-
-    Systems that leave the same words share a task; the key has it for both.
-    """
+    """Renamed systems and other orders make the same tasks; another sentence or compression is another task."""
     assert "system" not in TASKS.columns
     assert not any(name in TASKS.write_json() for name in ("ndd", "ppl", "gold"))
     renamed = COMPRESSIONS.with_columns(pl.col("system").replace({"ndd": "x", "ppl": "gold", "gold": "y"})).reverse()
@@ -78,10 +75,6 @@ def test_tasks_do_not_reveal_systems() -> None:
     assert TASK_OF["a", "ndd"] == TASK_OF["a", "gold"] != TASK_OF["a", "ppl"]
     assert (TASKS.height, KEY.height) == (5, 6)
     assert {*KEY["task_id"]} == {*TASKS["task_id"]}
-
-
-def test_what_changes_is_another_task() -> None:
-    """A grade of another sentence or compression is of another task."""
     words, flags = pl.concat_list("words", pl.lit("x")), pl.concat_list("kept", pl.lit(value=False))
     for changed in (COMPRESSIONS.with_columns(words, flags), COMPRESSIONS.with_columns(pl.col("item_id") + "x")):
         assert not {*compression.build_tasks(changed).tasks["task_id"]} & {*TASKS["task_id"]}

@@ -80,15 +80,11 @@ def test_a_wrong_row_is_named(tmp_path: Path, change: dict[str, Any], message: s
 
 
 def test_the_first_ten_faults_are_listed(tmp_path: Path) -> None:
-    """All faults of a small file are in one message, of a large one the first ten."""
+    """All faults of a small file are in one message, of a large one ten; a label given twice names the other row."""
     rows = [build_row(rater_id=f"r{n}", value="?") for n in range(30)]
     message = refuse(tmp_path / "labels.jsonl", *rows, build_row())
     numbers = [line.partition("row ")[2].partition(":")[0] for line in message.splitlines()]
     assert numbers == [str(n) for n in range(1, 11)]
-
-
-def test_a_label_given_twice_is_told(tmp_path: Path) -> None:
-    """A rater says one value of a field of a task (CSD-14); the other row is named."""
     message = refuse(tmp_path / "labels.csv", build_row(), build_row(field="subtext"), build_row(value="-1"))
     assert "row 4: " in message
     assert "also in row 2" in message
@@ -122,16 +118,12 @@ def test_notes_and_raters_are_anonymised(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_field_of_a_sheet_is_named(tmp_path: Path) -> None:
-    """A filled column that is no field is one error, an empty one is nothing; a field without a column is named."""
+    """A filled column that is no field is named once; a text that is another task's is refused."""
     rows = [{**SHEET_ROW, "rater_id": f"r{n}", "sarcasam": "1"} for n in range(3)]
     assert refuse(tmp_path / "r1.csv", *rows).count("no field 'sarcasam'") == 1
     message = refuse(tmp_path / "r7.csv", {name: value for name, value in SHEET_ROW.items() if name != "other"})
     assert "r7.csv: no column other; expected one for each of subtext, " in message
     assert len(read(tmp_path / "r2.csv", {**SHEET_ROW, "remarks": ""})) == 1
-
-
-def test_a_column_sorted_alone_is_refused(tmp_path: Path) -> None:
-    """A text that is another task's would put labels on the wrong comment; one that a spreadsheet changed would not."""
     first, *others = [{**SHEET_ROW, "task_id": i, "text": t} for i, t in zip(IDS, TEXTS, strict=True)]
     assert len(read(tmp_path / "r1.csv", {**first, "text": "1月2日"}, *others)) == 3
     assert "row 2: the text is another task's" in refuse(tmp_path / "r2.csv", {**first, "text": TEXTS[2]}, *others)

@@ -50,7 +50,7 @@ def test_the_guidelines_explain_each_grade(lang: str) -> None:
 
 
 def test_an_item_is_a_task() -> None:
-    """The comment is the text, title and content are the context, and the item's id is not shown."""
+    """The comment is the text, title and content the context, no id is shown; what changes is another task."""
     rows = [*task_files.build_rows(TASKS, form=FORM)]
     assert [row["text"] for row in rows] == ITEMS["text"].to_list()
     assert [row["context"] for row in rows] == [
@@ -60,10 +60,6 @@ def test_an_item_is_a_task() -> None:
     assert all(re.fullmatch("[0-9a-f]{32}", row["task_id"]) for row in rows)
     assert (rows[0]["fields"], rows[0]["schema_version"]) == (["quality"], schema.hash_schema(FORM))
     assert TASKS["item_id"].to_list() == ["a", "b", "c"]
-
-
-def test_an_item_that_changes_is_another_task() -> None:
-    """A grade of another text, article or item is of another task; order does not matter."""
     assert quality.build_tasks(ITEMS.reverse())["task_id"].to_list() == [C, B, A]
     for name in ("item_id", "title", "content", "text"):
         changed = quality.build_tasks(ITEMS.with_columns(pl.col(name).fill_null("") + "x"))
@@ -134,15 +130,11 @@ def test_each_label_counts_or_is_dropped(values: dict[tuple[str, str], int], ran
 
 
 def test_summary_by_hand() -> None:
-    """Of means 3.5 and 5 the mean is 4.25, the sd 1.06; of 3, 4, 5 it is 1; one of two has a 5; ungraded are out."""
+    """Means, sd and shares by hand, and of the 52 printed grades: below 3.6, two are a 5 (AAC-32)."""
     summary = summarise(collect_grades(BY_HAND, TASKS).grades)
     assert summary == pytest.approx((2, 4.25, 1.0606602, 1.0, 0.5))
     assert summarise(collect_grades(BY_HAND.clear(), TASKS).grades) == (0, None, None, None, None)
     assert GRADES.items == 43_470  # AAC-07
-
-
-def test_the_papers_examples() -> None:
-    """The 26 printed grades of each article are below the 3.6 printed for all, and 2 of the 52 are a 5 (AAC-32)."""
     for name, fives, mean in (("table_8", 0, 89 / 26), ("table_9", 2, 88 / 26)):
         grades = EXAMPLES[name]
         assert (len(grades), grades.count(5)) == (26, fives)

@@ -80,7 +80,7 @@ def test_the_guidelines_list_all_fields_and_notes() -> None:
 
 
 def test_an_item_is_a_task(tmp_path: Path) -> None:
-    """Question and lettered options are the text, the passage is the context as it is; the answer is not shown."""
+    """Question and lettered options are the text, the passage the context; in another order it is another task."""
     assert task_files.write_tasks(tmp_path / "tasks.jsonl", TASKS, form=FORM) == 2
     row = json.loads((tmp_path / "tasks.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert row["text"].split("\n") == [
@@ -93,10 +93,6 @@ def test_an_item_is_a_task(tmp_path: Path) -> None:
     assert re.fullmatch("[0-9a-f]{32}", row["task_id"])
     assert set(row) == {"task_id", "text", "context", "lang", "round", "schema_version", "fields"}
     assert "dev.jsonl" not in json.dumps(row)
-
-
-def test_an_item_that_changes_is_another_task() -> None:
-    """Options in another order would turn old letters into other words: the id changes, the right option's does not."""
     assert questionnaire.build_tasks(ITEMS.with_columns(label=pl.lit(3)))["task_id"].equals(TASKS["task_id"])
     assert questionnaire.build_tasks(ITEMS.reverse())["task_id"].to_list() == [SECOND, FIRST]
     for change in (
@@ -173,10 +169,14 @@ def test_a_wrong_label_is_named(tmp_path: Path, name: str, value: str, message: 
 
 
 def test_a_span_is_of_its_own_passage() -> None:
-    """Words are looked for in the passage of the label's task; of another's they are not there."""
+    """Words are looked for in the label's own passage; spans of CSD are counted (CSD-04), and offsets win."""
     assert read(build_rows(span_1="stayed in the harbour"))["value"].to_list() == ["12-34"]
     with pytest.raises(BadInput, match="found 'stayed in the harbour'"):
         read(build_rows(SECOND, span_1="stayed in the harbour"))
+    with pytest.raises(BadInput, match="span should be start-end within 0-5, found 'b'"):
+        schema.parse_span("b", "a b c")
+    assert schema.parse_span("0-1", "by 0-1", may_quote=True) == (0, 1)
+    assert schema.parse_span("3-0", "won 3-0", may_quote=True) == (4, 7)
 
 
 @given(st.text(min_size=1, max_size=40), st.data())
@@ -191,14 +191,6 @@ def test_words_of_a_text_are_found_in_it(text: str, data: st.DataObject) -> None
     span_start, span_end = schema.parse_span(query, text, may_quote=True)
     assert text[span_start:span_end].split() == words
     assert span_start <= start + len(quoted) - len(quoted.lstrip())
-
-
-def test_words_are_no_span_of_a_comment() -> None:
-    """The spans of CSD are counted (CSD-04), and offsets win over words that look like them."""
-    with pytest.raises(BadInput, match="span should be start-end within 0-5, found 'b'"):
-        schema.parse_span("b", "a b c")
-    assert schema.parse_span("0-1", "by 0-1", may_quote=True) == (0, 1)
-    assert schema.parse_span("3-0", "won 3-0", may_quote=True) == (4, 7)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".xlsx"])

@@ -41,9 +41,11 @@ def test_lengths_are_inclusive(least: int, most: int) -> None:
 
 
 def test_rules_may_be_off() -> None:
-    """Without a context where none is asked for, and in any language given, a comment is kept."""
+    """Rules may be off, in any language given; a least length above the most is BadInput."""
     rows = build_comments({"context": None, "lang": "en"})
     assert select(rows, Rules(langs=("en", "zh"), has_context=False))[0].height == 1
+    with pytest.raises(BadInput, match="least_chars 9 is above most_chars 3"):
+        select(build_comments(), Rules(least_chars=9, most_chars=3))
 
 
 def test_the_most_liked_of_a_cluster_and_of_a_thread_are_kept() -> None:
@@ -78,12 +80,6 @@ def test_kept_and_dropped_add_up_in_any_order(rows: list[tuple[str, int, int, in
     mixed = select(build_comments(*(comments[i] for i in order)), rules, [rows[i][1] for i in order])
     assert mixed[0]["comment_id"].to_list() == selected["comment_id"].to_list()
     assert mixed[1].rows() == dropped.rows()
-
-
-def test_lengths_that_leave_nothing() -> None:
-    """A least length above the most is BadInput."""
-    with pytest.raises(BadInput, match="least_chars 9 is above most_chars 3"):
-        select(build_comments(), Rules(least_chars=9, most_chars=3))
 
 
 def test_a_task_is_known_by_what_it_shows() -> None:

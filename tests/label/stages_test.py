@@ -212,7 +212,7 @@ def test_the_adjudicator_is_a_fourth_person() -> None:
 
 
 def test_the_first_answer_counts() -> None:
-    """A second adjudicator of a field is late; of another field they are heard."""
+    """A second adjudicator of a field is late; an answer to a field that does not wait does not count."""
     rows = label_thrice(0, ("1", "1", "-1"))
     rows += [build_row(0, "r0", "other", "1", 1)]  # a change of mind: `other` is partly different too
     for rater, field, value, minute in (("b", "subtext", "0", 30), ("a", "subtext", "1", 31), ("a", "other", "-1", 31)):
@@ -220,10 +220,6 @@ def test_the_first_answer_counts() -> None:
     decisions = decide_tasks(rows)
     assert list_dropped(decisions) == [("a", "subtext", 1, "late"), ("r0", "other", 1, "superseded")]
     assert (get_verdict(decisions)[1], get_verdict(decisions, "other")[1]) == ("0", "-1")
-
-
-def test_answers_to_nothing_are_dropped() -> None:
-    """An answer to a field in which three agree, or that has no three yet, does not count."""
     rows = [*label_thrice(0, "111"), build_row(0, "judge", "subtext", DELETE, 30, stage=2)]
     decisions = decide_tasks(rows)
     assert list_dropped(decisions) == [("judge", "subtext", 1, "nothing_to_adjudicate")]

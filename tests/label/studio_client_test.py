@@ -68,10 +68,13 @@ def test_a_project_is_created_once(studio: Studio, client: httpx.Client) -> None
 
 
 def test_a_project_is_found_behind_others_of_like_titles(studio: Studio, client: httpx.Client, project: int) -> None:
-    """The server filters by part of a title, page by page; only the very title counts."""
+    """Only the very title counts, page by page; which of two has the labels is not guessed."""
     studio.projects += [{"id": studio.create_id(), "title": f"{TITLE} {n}", "label_config": ""} for n in range(30)]
     assert get_project(client) == project
     assert studio.served["GET projects"] == 3
+    studio.projects.append({**studio.projects[0], "id": 99})
+    with pytest.raises(BadInput, match="2 projects"):
+        get_project(client)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +87,6 @@ def test_a_project_that_does_not_fit_is_refused(
     """A form of another schema, or another number of raters, is not labelled into."""
     studio.projects[0].update(change)
     with pytest.raises(BadInput, match=message):
-        get_project(client)
-
-
-def test_two_projects_of_a_title_are_refused(studio: Studio, client: httpx.Client, project: int) -> None:
-    """Which of the two has the labels is not guessed."""
-    studio.projects.append({**studio.projects[0], "id": 99})
-    with pytest.raises(BadInput, match="2 projects"):
         get_project(client)
 
 

@@ -43,17 +43,13 @@ def test_a_ranking_hides_the_order() -> None:
 
 
 def test_a_choice_numbers_the_options() -> None:
-    """The reference is the context, each option one numbered line, and the key has the number of the right one."""
+    """Options are numbered lines behind the reference, and the key has the right one; sizes may not differ."""
     tasks, key, form = user_study.build_tasks("choice", QUESTIONS)
     assert tasks.select("item_id", "context", "text").rows() == [
         ("question_1", "Tea!", "1. Brr.\n2. I am parched. So.")
     ]
     assert key["grade"].to_list() == [2]
     assert form.fields["choice"].values == ("1", "2")
-
-
-def test_items_of_several_sizes_are_refused() -> None:
-    """A form asks for the same number of places of every group."""
     with pytest.raises(BadInput, match="items of one size, found items with 2 and 3 sentences"):
         user_study.build_tasks("ranking", GROUPS[:5])
 

@@ -55,24 +55,20 @@ def test_equals_sacrebleu_and_rouge_score(rows: list[tuple[str, list[str], tuple
 
 
 def test_no_answer_counts_as_an_empty_one() -> None:
-    """A null answer overlaps with nothing, weighs like an empty one, and is counted."""
+    """A null answer counts as an empty one and is counted; a row without references is an error."""
     references = [["他迟到了"], ["他不想来"]]
     actual = measure_overlap([None, "他不想来"], references)
     assert (actual["row_count"], actual["null_count"], actual["rouge_l"]) == (2, 1, 0.5)
     assert {**actual, "null_count": 0} == measure_overlap(["", "他不想来"], references)
     assert overlap([None], [["他"]]) == (0, 0, 0)
-
-
-def test_answers_need_references() -> None:
-    """A row without references, and lists of different lengths, are errors; no rows at all are none."""
     for answers, references in ((["他"], [[]]), (["他"], []), ([], [["他"]])):
         with pytest.raises(ValueError, match="expected references"):
             measure_overlap(answers, references)
     assert overlap([], []) == (0, 0, 0)
 
 
-def test_baselines_of_overlap() -> None:
-    """The text, the context and the next row's meaning stand for answers; a missing context is counted."""
+def test_baselines_by_hand() -> None:
+    """Texts, contexts and the next meaning stand for answers; length, overlap and place for choices, by hand."""
     rows = pl.DataFrame({
         "text": ["他来了", "好"], "context": ["他不想来", None], "meanings": [["他不想来", "他很烦"], ["不好"]],
     })  # fmt: skip
@@ -81,6 +77,16 @@ def test_baselines_of_overlap() -> None:
     assert actual["context"]["rouge_l"] == 0.5
     assert actual["other_meaning"]["rouge_l"] == pytest.approx((2 / 6 + 2 / 6) / 2)
     assert {name: row["null_count"] for name, row in actual.items()} == {"text": 0, "context": 1, "other_meaning": 0}
+    actual = dict(compare_choices(QUESTIONS).select("by", "accuracy").iter_rows())
+    assert actual == pytest.approx({
+        "longest": 1.0,  # 他迟到了，我很不满; 他说过不吃，现在又吃了; 他一来就下雨
+        "shortest": 1 / 3,  # 不; 饭很香; 雨很大
+        "most_overlap": 0.0,  # 他很准时 3/4; 饭很香 1/3; 他是雨神 2/4
+        "least_overlap": (0 + 1 + 1) / 3,  # 不 0; 他说过不吃，现在又吃了 0; 他一来就下雨 2/6 and 雨很大 1/3, both right
+        "position": 2 / 3,  # the first
+    })  # fmt: skip
+    tied = QUESTIONS.head(1).with_columns(options=pl.Series([["甲", "乙", "丙"]]))
+    assert compare_choices(tied).filter(by="longest")["accuracy"].item() == pytest.approx(1 / 3)
 
 
 def test_choices_right_wrong_and_none() -> None:
@@ -94,20 +100,6 @@ def test_choices_right_wrong_and_none() -> None:
     assert compare_choices(QUESTIONS, [None] * 3)["accuracy"][0] == 0
     assert compare_choices(QUESTIONS, [1, 0, 9])["accuracy"][0] == 0
     assert compare_choices(QUESTIONS, [0, 1, 0]).row(0)[1:4] == (1, pytest.approx(0.4385, abs=1e-4), 1)
-
-
-def test_baselines_of_choices() -> None:
-    """Length, overlap and place, by hand; where two options tie, their share that is right counts."""
-    actual = dict(compare_choices(QUESTIONS).select("by", "accuracy").iter_rows())
-    assert actual == pytest.approx({
-        "longest": 1.0,  # 他迟到了，我很不满; 他说过不吃，现在又吃了; 他一来就下雨
-        "shortest": 1 / 3,  # 不; 饭很香; 雨很大
-        "most_overlap": 0.0,  # 他很准时 3/4; 饭很香 1/3; 他是雨神 2/4
-        "least_overlap": (0 + 1 + 1) / 3,  # 不 0; 他说过不吃，现在又吃了 0; 他一来就下雨 2/6 and 雨很大 1/3, both right
-        "position": 2 / 3,  # the first
-    })  # fmt: skip
-    tied = QUESTIONS.head(1).with_columns(options=pl.Series([["甲", "乙", "丙"]]))
-    assert compare_choices(tied).filter(by="longest")["accuracy"].item() == pytest.approx(1 / 3)
 
 
 def test_what_the_published_choices_give_away(data: Path) -> None:

@@ -23,12 +23,6 @@ def test_the_interval_of_a_share_is_the_binomial_one(draw) -> None:
     assert (resample.sum_samples(values, draw(400, 4000, 7)) != shares * 400).any()
 
 
-def test_copies_are_drawn_as_so_many_units() -> None:
-    """One unit with 100 copies and one with 300 make the samples' distribution of 400 units."""
-    shares = resample.sum_samples(np.array([1.0, 0.0]), draw_counts(np.array([100, 300]), 4000, 42)) / 400
-    assert shares.std() == pytest.approx(np.sqrt(0.25 * 0.75 / 400), rel=0.05)
-
-
 @pytest.mark.parametrize("draw", [draw_counts, draw_picks])
 def test_samples_do_not_depend_on_how_many_are_held(draw, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sample has as many units as there are, and the same ones in however small blocks."""
@@ -44,26 +38,24 @@ def test_samples_do_not_depend_on_how_many_are_held(draw, monkeypatch: pytest.Mo
 
 
 def test_groups_are_units() -> None:
-    """Items are numbered by the order of their groups' names and summed; a missing name is an error."""
+    """Items are summed by group, in the order of their names; copies are drawn as so many units."""
     units = number_units(["b", "a", "b"], 3)
     assert units.tolist() == [1, 0, 1]
     assert resample.sum_units(np.array([[1, 2], [3, 4], [5, 6]]), units).tolist() == [[3, 4], [6, 8]]
     for names in (["a"], pl.Series(["a", None, "b"])):
         with pytest.raises(ValueError, match="a group for each of 3 items"):
             number_units(names, 3)
+    shares = resample.sum_samples(np.array([1.0, 0.0]), draw_counts(np.array([100, 300]), 4000, 42)) / 400
+    assert shares.std() == pytest.approx(np.sqrt(0.25 * 0.75 / 400), rel=0.05)
 
 
 def test_undefined_samples_are_left_out() -> None:
-    """Bounds and p are of the samples that are numbers; where none is, there are no bounds and p is 1."""
+    """Bounds and p are of the samples that are numbers; p counts the rarer side, no difference has 1."""
     partial, none = np.array([np.nan, 1.0, 1.0, 2.0]), np.full(3, np.nan)
     assert bounds(partial, (0, 1)) == (1, 2)
     assert p_value(partial) == 2 / 4
     assert np.isnan(bounds(none)).all()
     assert p_value(none) == 1
-
-
-def test_p_counts_the_rarer_side() -> None:
-    """Of 99 samples one is 0: 2 (1 + 1) / 100, whichever side is better; no difference has 1."""
     differences = np.array([0.0] + [1.0] * 98)
     assert p_value(differences) == p_value(-differences) == 0.04
     assert p_value(differences[1:]) == 2 / 99

@@ -28,13 +28,6 @@ def encoder() -> Encoder:
     return load("characters")
 
 
-def test_ngrams_by_hand() -> None:
-    """`好的` with its two marks has four single characters, three pairs and two triples; repeats count once."""
-    assert characters.list_ngrams("好的") == {"^", "好", "的", "$", "^好", "好的", "的$", "^好的", "好的$"}
-    assert characters.list_ngrams("哈哈") == {"^", "哈", "$", "^哈", "哈哈", "哈$", "^哈哈", "哈哈$"}
-    assert characters.list_ngrams("") == {"^", "$", "^$"}
-
-
 def format_list(texts: Iterable[str]) -> str:
     """N-grams of at least five texts, each with ln((1 + n) / (1 + df)) + 1, in the order of their characters."""
     grams = [characters.list_ngrams(text) for text in texts]
@@ -51,7 +44,7 @@ def test_the_shipped_list_is_that_of_the_training_groups() -> None:
 
 
 def test_vectors_by_hand() -> None:
-    """An n-gram that a text holds weighs its rarity, once, and the whole is divided by its length."""
+    """`好的` has four characters, three pairs, two triples; a text's n-grams weigh their rarity, over its length."""
     place, idf = characters.read_list(NEWEST)
     text = "我我我不"
     columns = [place[gram] for gram in characters.list_ngrams(text) if gram in place]
@@ -61,6 +54,9 @@ def test_vectors_by_hand() -> None:
     expected /= math.sqrt(sum(float(idf[column]) ** 2 for column in columns))
     assert characters.encode([text], NEWEST)[0] == pytest.approx(expected, abs=1e-6)
     assert (idf >= 1).all()
+    assert characters.list_ngrams("好的") == {"^", "好", "的", "$", "^好", "好的", "的$", "^好的", "好的$"}
+    assert characters.list_ngrams("哈哈") == {"^", "哈", "$", "^哈", "哈哈", "哈$", "^哈哈", "哈哈$"}
+    assert characters.list_ngrams("") == {"^", "$", "^$"}
 
 
 @settings(max_examples=25)

@@ -145,11 +145,10 @@ def test_a_gpu_embeds_in_portions(embedded: Encoder, monkeypatch: pytest.MonkeyP
         ({"normalize": "l2"}, "no normalize 'l2'; there are model_default, on, off"),
         ({"normalize": "off", "pooling": "layers"}, "normalize=off needs pooling=model"),
         ({"precision": "int8"}, "no precision 'int8'; there are float32, bfloat16"),
-        ({"name": "somebody/small"}, "a hub name needs a pinned revision"),
     ],
 )
 def test_unknown_options(options: dict[str, Any], message: str) -> None:
-    """A pooling or precision that is not offered is BadInput with those that are; a hub name needs its commit."""
+    """A pooling or precision that is not offered is BadInput with those that are."""
     with pytest.raises(BadInput, match=message):
         load(**options)
 
@@ -200,18 +199,14 @@ def test_normalize(tmp_path: Path) -> None:
     assert encode(load(device="cpu", normalize="off"), TEXTS).std() > 2 * encode(load(device="cpu"), TEXTS).std()
 
 
-def test_whose_layers_are_read(folder: Path, tmp_path: Path) -> None:
-    """The layers of the shipped encoder help, wherever its weights are; of another one nothing is known."""
-    weights = encoders.locate_embedded() / "model.safetensors"
-    (tmp_path / "moved").mkdir()
-    (tmp_path / "moved" / weights.name).symlink_to(weights)
-    assert [encoders.is_layered(str(ref)) for ref in ("embedded", tmp_path / "moved", folder)] == [True, True, False]
-
-
-def test_folder_revision_covers_its_files(folder: Path) -> None:
-    """Changing a configuration file changes the revision, a note beside it does not."""
+def test_folder_revision_covers_its_files(folder: Path, tmp_path: Path) -> None:
+    """A changed configuration changes the revision, a note does not; layers are read of the shipped encoder alone."""
     before = pinned.hash_model_folder(folder)
     (folder / "NOTE.md").write_text("a note")
     assert pinned.hash_model_folder(folder) == before
     (folder / "more.json").write_text("{}")
     assert pinned.hash_model_folder(folder) != before
+    weights = encoders.locate_embedded() / "model.safetensors"
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "moved" / weights.name).symlink_to(weights)
+    assert [encoders.is_layered(str(ref)) for ref in ("embedded", tmp_path / "moved", folder)] == [True, True, False]

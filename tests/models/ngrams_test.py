@@ -49,16 +49,12 @@ def test_a_context_is_on_one_side() -> None:
 
 
 def test_length_and_context_count() -> None:
-    """The same words at another length, or in a context that they repeat, are another text."""
+    """Length and a repeated context make another text; three classes have three logits a text."""
     texts, contexts = ["好" * n for n in (2, 3, 4, 20, 21, 22)], ["糟", "好", "好", "糟", "糟", "好"]
     classifier, _ = recogniser.fit_ngrams(texts, contexts, np.array([0, 0, 0, 1, 1, 1]), list)
     short, long, repeated = classifier.logits(["好" * 3, "好" * 30, "好" * 3], ["糟", "糟", "好"], list)
     assert long[1] - long[0] > short[1] - short[0]
     assert not np.allclose(short, repeated)
-
-
-def test_more_classes_than_two() -> None:
-    """Three classes have three logits a text."""
     texts = ["好啊", "好吧", "糟啊", "糟吧", "雨啊", "雨吧"]
     classifier, held_out = recogniser.fit_ngrams(texts, [""] * 6, np.array([0, 0, 1, 1, 2, 2]), list)
     assert sides(classifier.logits(texts, [""] * 6, list)) == [0, 0, 1, 1, 2, 2]

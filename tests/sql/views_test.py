@@ -110,14 +110,18 @@ def test_funnel_lists_each_reason_of_each_run(select: Select) -> None:
     ]
 
 
-def test_cloze_funnel_counts_each_reason(select: Select) -> None:
-    """Tokens are counted by reason within source and subtask; those without one are the targets."""
+def test_views_of_papers_count_and_average(select: Select) -> None:
+    """Tokens are counted by reason in source and subtask; sentences, ratios, rounds by data set and system."""
     targets = [{"reason": "concrete"}, {"reason": "concrete", "start": 0}, {}, {"subtask": "nonspecificity"}]
     assert select("select * from cloze_funnel order by all", cloze_targets=targets) == [
         ("weibo", "imperceptibility", "concrete", 2),
         ("weibo", "imperceptibility", "target", 1),
         ("weibo", "nonspecificity", "target", 1),
     ]
+    compressions = [{"item_id": "1"}, {"item_id": "2", "rounds": [0, 3]}, {"item_id": "1", "system": "gold"}]
+    columns = "source, lang, system, sentence_count, ratio_mean, round_count"
+    rows = select(f"select {columns} from compression_by_system order by all", compressions=compressions)
+    assert rows == [("weibo", "en", "att", 2, 0.5, 3), ("weibo", "en", "gold", 1, 0.5, 1)]
 
 
 def test_commenter_scores_are_means(select: Select) -> None:
@@ -138,14 +142,6 @@ def test_commenter_scores_are_means(select: Select) -> None:
         ("weibo", "att", "human", False, 2.5, 2),
         ("weibo", "att", "meteor", True, 0.3, 2),
     ]
-
-
-def test_compression_by_system_counts_and_averages(select: Select) -> None:
-    """Sentences are counted, ratios averaged, and the most rounds given, by data set, language and system."""
-    compressions = [{"item_id": "1"}, {"item_id": "2", "rounds": [0, 3]}, {"item_id": "1", "system": "gold"}]
-    columns = "source, lang, system, sentence_count, ratio_mean, round_count"
-    rows = select(f"select {columns} from compression_by_system order by all", compressions=compressions)
-    assert rows == [("weibo", "en", "att", 2, 0.5, 3), ("weibo", "en", "gold", 1, 0.5, 1)]
 
 
 def test_holes_count_what_is_missing(select: Select) -> None:
@@ -251,18 +247,14 @@ def test_most_implicit_ranks_without_ties(select: Select) -> None:
     ]  # fmt: skip
 
 
-def test_label_progress_counts_fields_and_tasks(select: Select) -> None:
-    """Fields are counted by state, reason and round, and the tasks they are of."""
+def test_views_of_labels(select: Select) -> None:
+    """Fields are counted by state, reason and round; the share of subtext is of what raters were sure about."""
     first, second = digest("a", 32), digest("b", 32)
     open_ = {"task_id": first, "state": "open", "value": None, "reason": "to_adjudicate"}
     adopted = {"task_id": second, "state": "adopted", "value": "1", "reason": "unanimous"}
     annotations = [open_, {**open_, "field": "sarcasm"}, adopted]
     rows = select("select * from label_progress order by state", annotations=annotations)
     assert rows == [("csd", "adopted", "unanimous", 1, 1, 1), ("csd", "open", "to_adjudicate", 1, 2, 1)]
-
-
-def test_subtext_by_source_leaves_the_unsure_out_of_the_share(select: Select) -> None:
-    """The share is of the comments that raters were sure about; the others are counted."""
     comments = [{"row_id": digest(n, 16), "is_subtext": v} for n, v in enumerate((True, False, False, None))]
     rows = select("select * from subtext_by_source", annotated_comments=comments)
     assert rows == [("csd", "weibo", "en", 4, 1, 1, 0.333333)]

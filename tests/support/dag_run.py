@@ -1,8 +1,10 @@
 """Running a DAG in this process, as `airflow dags test` does."""
 
 import datetime as dt
+import json
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,12 +27,17 @@ def dag_run(path: Path, conf: dict[str, Any], logical_date: dt.datetime | None =
 
     The file is parsed anew, since `dag.test` leaks its parameters into later calls on the same object. `dag.test`
     parses and writes down every DAG of the folder each time, two CPU seconds, for those that start one another; none of
-    ours does, so it finds the one file alone.
+    ours does, so it finds the one file alone. The schema of a parameter is checked once, not for each task.
     """
     from airflow.dag_processing import dagbag
+    from jsonschema.validators import Draft202012Validator as Validator
 
-    bundle = dagbag.BundleDagBag
-    with mock.patch.object(dagbag, "BundleDagBag", lambda **options: bundle(**options | {"dag_folder": path})):
+    bundle, check = dagbag.BundleDagBag, cache(lambda schema: check_schema(json.loads(schema)))
+    check_schema = Validator.check_schema
+    with (
+        mock.patch.object(dagbag, "BundleDagBag", lambda **options: bundle(**options | {"dag_folder": path})),
+        mock.patch.object(Validator, "check_schema", lambda schema: check(json.dumps(schema))),
+    ):
         [dag] = dagbag.DagBag(dag_folder=str(path)).dags.values()
         with warnings.catch_warnings():  # each `dag.test` is a version of the DAG
             warnings.filterwarnings("ignore", "Multiple rows returned with uselist=False")

@@ -79,16 +79,12 @@ def test_choices_are_those_of_the_reference(
 
 
 def test_what_has_no_sense_is_none(store: senses.Store) -> None:
-    """An unknown lemma, an inflected form and another part of speech have none; a satellite has no level."""
+    """An unknown lemma or form has no sense; overlong tokens are not remembered, a full memory begins anew."""
     found = disambiguate(store, [("teapot", "n"), ("wolf", "n"), ("wolves", "n"), ("wolf", "r")], ["wolf"])
     assert bare(found) == [None, ("wolf.n.01", 1), None, None]
     assert disambiguate(store, [], ["wolf"]) == []
     assert disambiguate(store, [("teapot", "n")], []) == [None]
     assert disambiguate(store, [("all right", "a")], ["good"]) == [Sense("fine.s.01", None, 1, 1)]
-
-
-def test_memory_is_bounded(store: senses.Store) -> None:
-    """Overlong tokens count as any other but are not remembered, and a full memory begins anew."""
     long = "-".join(["river"] * 1000)
     assert bare(disambiguate(store, [("bank", "n")], [long])) == [("bank.n.01", 1)]
     assert long not in store.numbers

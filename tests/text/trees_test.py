@@ -90,14 +90,10 @@ def test_trees_are_matched_by_their_words() -> None:
     assert match_trees(iter([*TREES, other]), asked) == [TREES[1], None, TREES[0], TREES[1]]
 
 
-def test_depths_by_hand() -> None:
-    """Sold is the root, left hangs on it by way of what."""
+def test_depths_and_subtrees_by_hand() -> None:
+    """Sold is the root, left hangs on it by way of what; subtrees are neither the whole nor `old man`."""
     assert measure_depths(HEADS).tolist() == [3, 2, 1, 2, 4, 4, 3, 2]
     assert measure_depths([]).tolist() == []
-
-
-def test_subtrees_by_hand() -> None:
-    """Our; our neighbour; what the old man left; the; old; the old man; the mark: not the whole, not `old man`."""
     assert find_subtrees(HEADS).tolist() == [[0, 1], [0, 2], [3, 7], [4, 5], [4, 7], [5, 6], [7, 8]]
     assert find_subtrees([-1]).shape == (0, 2)
 

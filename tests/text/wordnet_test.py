@@ -24,12 +24,16 @@ def test_what_is_missing_is_told_with_the_ways_to_get_it(tmp_path: Path) -> None
 
 
 def test_the_layout_is_what_nltk_reads(small: Path) -> None:
-    """A Debian tree opens by nltk's standard loader; lexnames number 5 and 41 are those of lexnames(5WN)."""
+    """A Debian tree opens by nltk's loader; senses come in its order and are never those of a base form."""
     assert wordnet.read_version() == "3.0"
     names = [wordnet.load_reader().synset(name).lexname() for name in ("bass.n.02", "bar.v.01")]
     assert names == ["noun.animal", "verb.social"]
     lines = (small / "nltk_data" / "corpora" / "wordnet" / "lexnames").read_text().splitlines()
     assert (len(lines), lines[0], lines[3], lines[44]) == (45, "00\tadj.all\t3", "03\tnoun.Tops\t1", "44\tadj.ppl\t3")
+    assert [synset.name() for synset in wordnet.list_synsets("bank", "n")] == ["bank.n.01", "bank.n.02"]
+    assert [synset.name() for synset in wordnet.list_synsets("banks", "n")] == ["banks.n.01"]
+    assert [synset.name() for synset in wordnet.list_synsets("all right", "a")] == ["fine.s.01"]
+    assert wordnet.list_synsets("bank", "r") == []
 
 
 def test_packages_are_unpacked(tmp_path: Path) -> None:
@@ -94,14 +98,6 @@ def test_lemmas(small: Path, word: str, upos: str, wanted: str) -> None:
     assert wordnet.lemmatize(word, upos) == wanted
 
 
-def test_senses_are_of_the_lemma_itself(small: Path) -> None:
-    """Senses come in WordNet's order and are never those of a base form: the noun banks is the botanist alone."""
-    assert [synset.name() for synset in wordnet.list_synsets("bank", "n")] == ["bank.n.01", "bank.n.02"]
-    assert [synset.name() for synset in wordnet.list_synsets("banks", "n")] == ["banks.n.01"]
-    assert [synset.name() for synset in wordnet.list_synsets("all right", "a")] == ["fine.s.01"]
-    assert wordnet.list_synsets("bank", "r") == []
-
-
 def level(synset: str) -> int | None:
     return wordnet.load_levels(synset.rsplit(".", 2)[-2]).get(synset)
 
@@ -144,16 +140,12 @@ def test_nonspecific_is_under_six(level: int | None, pos: str, wanted: bool) -> 
 
 
 def test_pools_are_over_all_senses(small: Path) -> None:
-    """Both nouns and the verb bank give synonyms, with blanks; the lemma itself is none (REC-12)."""
+    """All senses give synonyms and antonyms (REC-12); glosses are of the first senses, each behind its tag."""
     assert wordnet.find_pools("bank") == ({"riverside", "banking house"}, set())
     assert wordnet.find_pools("bass") == ({"sea bass"}, {"treble"})
     assert wordnet.find_pools("sea bass").synonyms == {"bass"}
     assert wordnet.find_pools("good").antonyms == {"bad"}
     assert wordnet.find_pools("teapot") == (set(), set())
-
-
-def test_gloss_text(small: Path) -> None:
-    """First senses of all parts of speech, each behind its tag; a plural and an irregular form are looked up."""
     wanted = "NOUN land at the side of a river VERB leave money with a firm"
     assert [wordnet.join_glosses(word) for word in ("bank", "Banks", "banks")] == [wanted] * 3
     assert wordnet.join_glosses("better") == "ADJ as it should be"

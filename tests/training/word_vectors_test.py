@@ -35,14 +35,10 @@ def cosine(vectors: WordVectors, *words: str) -> float:
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
-def test_words_of_like_company_are_alike(vectors: WordVectors) -> None:
-    """Cat is closer to dog than to car or truck, and car is closer to truck than to cat or dog."""
+def test_words_of_like_company_are_alike(vectors: WordVectors, texts: list[list[str]]) -> None:
+    """Cat is closer to dog than to car or truck; equal texts and seed give equal vectors, another seed others."""
     assert cosine(vectors, "猫", "狗") > max(cosine(vectors, "猫", "汽车"), cosine(vectors, "猫", "卡车")) + 0.2
     assert cosine(vectors, "汽车", "卡车") > max(cosine(vectors, "狗", "汽车"), cosine(vectors, "狗", "卡车")) + 0.2
-
-
-def test_the_same_texts_give_the_same_bits(texts: list[list[str]], vectors: WordVectors) -> None:
-    """Equal texts and seed give equal words and vectors; another seed gives other vectors."""
     repeated = fit(iter(texts), TINY)
     assert repeated.words == vectors.words
     assert np.array_equal(repeated.vectors, vectors.vectors)

@@ -92,16 +92,8 @@ def test_damage_names_the_slice_and_writing_it_again_mends_it(tables: Path) -> N
     assert (result.exit_code, result.stdout) == (0, "")
 
 
-def test_a_damaged_catalog_is_named(tables: Path) -> None:
-    """The deep check and upkeep say that the catalog is damaged."""
-    (tables / "catalog.db").write_bytes(b"no database" * 999)
-    result = check_deep()
-    assert result.exit_code == 1
-    assert "catalog.db is damaged" in result.stdout
-
-
 def test_broken_metadata_is_named(tables: Path) -> None:
-    """Metadata that is no JSON any more is bad input with its path, and does not keep upkeep from the other tables."""
+    """Metadata that is no JSON, and then a catalog that is no database, are damaged and named."""
     write("one")
     warehouse.overwrite("tokens", {"day": DAY}, filled("tokens", {}))
     path = Path(get_path(warehouse.load_table("comments").metadata_location))
@@ -111,6 +103,10 @@ def test_broken_metadata_is_named(tables: Path) -> None:
     assert maintain.list_written() == ["comments", "tokens"]
     with pytest.raises(BadInput, match=f"metadata, {path}: .*recover-catalog"):
         warehouse.maintain("comments")
+    (tables / "catalog.db").write_bytes(b"no database" * 999)
+    result = check_deep()
+    assert result.exit_code == 1
+    assert "catalog.db is damaged" in result.stdout
 
 
 def test_a_state_replaced_during_the_check_is_no_damage(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,17 +121,13 @@ def test_rows_that_cannot_be_read_again_are_not_half_published(tables: Path, fai
 
 
 def test_columns_that_the_contract_does_not_know_are_left_out(tables: Path) -> None:
-    """Extra columns and another order of columns do not matter; a table without a key takes the same row twice."""
+    """Extra columns and another order do not matter; a slice takes ISO days and leaves out None."""
     frame = build("a").with_columns(extra=1)
     warehouse.overwrite("comments", WEIBO, frame.select(reversed(frame.columns)))
     assert_frame_equal(held("comments"), build("a"))
     rows = filled("dropped", {}, {})
     assert warehouse.overwrite("dropped", WEIBO, rows) == 2
     assert_frame_equal(warehouse.scan("dropped").collect(), rows)
-
-
-def test_a_slice_takes_iso_days_and_leaves_out_none(tables: Path) -> None:
-    """A day may be given as text, and a column that is None is open; a slice without columns would be the table."""
     for partition in ({}, {"sauce": "weibo"}):
         with pytest.raises(BadInput, match="must name columns of the table"):
             warehouse.overwrite("comments", {**partition}, empty("comments"))

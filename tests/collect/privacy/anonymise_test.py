@@ -64,16 +64,12 @@ def test_what_only_looks_private_stays(text: str) -> None:
 
 
 def test_one_column_is_scrubbed_as_its_texts_are() -> None:
-    """The column's quick look misses nothing, counts as one by one, keeps nulls and leaves its input as it was."""
+    """The column's quick look misses nothing, counts each token as one by one, and keeps nulls and its input."""
     texts = [text for text, _ in REPLACED] + KEPT + [example.text for example in examples()]
     column, counts, counted = pl.Series("text", [*texts, None]), Counter[str](), Counter[str]()
     assert scrub_column(column, counts).to_list() == [*(scrub(text, counted) for text in texts), None]
     assert counts == counted
     assert column.to_list() == [*texts, None]
-
-
-def test_counts() -> None:
-    """Each token is counted, so that the data card can say how many were replaced."""
     counts = Counter[str]()
     scrub("13812345678 13912345678 a@b.cc @a@b", counts)
     assert counts == {"PHONE": 2, "EMAIL": 1, "MENTION": 2}
@@ -93,11 +89,13 @@ def test_disguises_fall_with_cleaning(text: str, wanted: str) -> None:
 
 
 def test_a_surrogate_is_the_keyed_hash() -> None:
-    """The surrogate is HMAC-SHA256 over version, site and id, cut to 128 bits: computed here with hmac alone."""
+    """It is HMAC-SHA256 over version, site and id, cut to 128 bits; in a column too, where nulls stay."""
     wanted = hmac.new(KEY, b"undertone:v1:weibo:1000000001", hashlib.sha256).hexdigest()[:32]
     assert hash_user("weibo", "1000000001", KEY) == wanted
     others = {hash_user("zhihu", "1000000001", KEY), hash_user("weibo", "2", KEY), hash_user("weibo", "1", b"j" * 32)}
     assert len(others | {wanted}) == 4
+    one, two = hash_user("weibo", "1", KEY), hash_user("weibo", "2", KEY)
+    assert hash_users(pl.Series("user", ["1", None, "2", "1"]), "weibo", KEY).to_list() == [one, None, two, one]
 
 
 @pytest.mark.parametrize(("user", "key"), [("1", None), ("1", b""), (None, KEY), ("", KEY)])
@@ -105,12 +103,6 @@ def test_no_key_or_no_user_is_none(user: str | None, key: bytes | None) -> None:
     """Without a key the id is dropped rather than hashed in a way that can be undone; so in a column."""
     assert hash_user("weibo", user, key) is None
     assert hash_users(pl.Series("user", [user, None], dtype=pl.String), "weibo", key).to_list() == [None, None]
-
-
-def test_a_column_of_surrogates() -> None:
-    """A column is hashed as its ids are, and nulls stay null."""
-    one, two = hash_user("weibo", "1", KEY), hash_user("weibo", "2", KEY)
-    assert hash_users(pl.Series("user", ["1", None, "2", "1"]), "weibo", KEY).to_list() == [one, None, two, one]
 
 
 NEIGHBOUR = st.text(st.sampled_from("一二三好的吧打加电话邮箱，。！？：；（）、《》“” \u3000\n"), max_size=12)
@@ -193,20 +185,16 @@ def test_ids_that_are_personal_become_surrogates(key: bytes | None) -> None:
     assert [scrub_id(value, "forum", key) for value in replaced] == replaced
 
 
-def test_ids_of_sites_are_numbers_and_stay() -> None:
-    """A site's long ids that look like telephones, cards or identity numbers are left alone."""
-    ids = ["13812345678", "4111111111111111", "110105194912310021", "4012888888881881"]
-    assert scrub_ids(pl.Series("id", ids), "weibo", KEY).to_list() == ids
-
-
-def test_file_names() -> None:
-    """A file named for a person is filed under a surrogate with its ending; two such files stay different."""
+def test_file_names_and_ids_of_sites() -> None:
+    """A file named for a person is filed under a surrogate of its own; a site's long ids stay."""
     first, second, third = (
         scrub_file_name(f"{name}.csv", None) for name in ("13812345678", "13912345678", "d_20231118")
     )
     assert first != second
     assert re.fullmatch(r"anon-[0-9a-f]{32}\.csv", first)
     assert third == "d_20231118.csv"
+    ids = ["13812345678", "4111111111111111", "110105194912310021", "4012888888881881"]
+    assert scrub_ids(pl.Series("id", ids), "weibo", KEY).to_list() == ids
 
 
 PERSONAL = {

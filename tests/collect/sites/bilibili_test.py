@@ -50,12 +50,6 @@ def test_the_reply_prefix_goes(prefix: str) -> None:
     assert found.text == "修得好"
 
 
-def test_a_third_level_reply_keeps_root_and_parent_apart() -> None:
-    """`parent` is the reply answered, `root` the comment the branch hangs on."""
-    (found,) = bilibili.parse(page(child(250000000004, parent_str="250000000002")), URL).comments
-    assert (found.parent_id, found.root_id) == ("250000000002", "250000000001")
-
-
 def test_pinned_and_hot() -> None:
     """Pinned comments and `hots` come first and are marked, as is all of a list by heat; overlap is left (CSD-05)."""
     body = page(
@@ -69,12 +63,14 @@ def test_pinned_and_hot() -> None:
 
 
 def test_pages_without_comments() -> None:
-    """Lists are null where there are none; code 12002 is a section closed by its owner, not a refusal."""
+    """Null lists and code 12002 are no refusal; a third-level reply keeps root and parent apart."""
     found = bilibili.parse(page(replies=None, hots=None, top_replies=None, upper={"top": None}, root=None), URL)
     assert (found.comments, found.skipped) == ([], [])
     found = bilibili.parse({"code": 12002, "message": "closed"}, URL)
     assert found.comments == []
     assert found.skipped == [("comments_closed", "type=1&oid=170001&mode=3&next=0")]
+    (found,) = bilibili.parse(page(child(250000000004, parent_str="250000000002")), URL).comments
+    assert (found.parent_id, found.root_id) == ("250000000002", "250000000001")
 
 
 @pytest.mark.parametrize("hidden", [{"state": 17}, {"invisible": True}])

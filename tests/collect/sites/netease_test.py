@@ -37,14 +37,6 @@ def test_a_page_becomes_exact_records() -> None:
     assert netease.parse(page(item(), reply), URL).comments == [root, child]
 
 
-def test_hot_and_normal_lists_overlap() -> None:
-    """The same comment stands in both lists: both are given, the hot ones marked; deduplication joins them."""
-    body = page(item(), hotComments=[item()], topComments=[item(commentId=5600000003)])
-    found = netease.parse(body, URL).comments
-    ids = [(c.comment_id, c.is_hot) for c in found]
-    assert ids == [("5600000003", True), ("5600000001", True), ("5600000001", False)]
-
-
 @pytest.mark.parametrize("absent", [None, []])
 def test_later_pages_have_no_hot_comments(absent: object) -> None:
     """Null and empty hot lists are no drift."""
@@ -52,13 +44,17 @@ def test_later_pages_have_no_hot_comments(absent: object) -> None:
 
 
 def test_deleted_comments() -> None:
-    """A deleted comment (status -5) is skipped with its reason; of a deleted parent the id stays."""
+    """A deleted comment is skipped with its reason, of a deleted parent the id stays; both lists are given."""
     answered = [{"beRepliedCommentId": 5600000009, "content": None, "status": -5}]
     found = netease.parse(page(item(beReplied=answered), item(beReplied=None)), URL).comments
     assert [(c.parent_id, c.context) for c in found] == [("5600000009", None), (None, None)]
     found = netease.parse(page(item(status=-5), item(commentId=5600000004)), URL)
     assert found.skipped == [("deleted_by_site", "5600000001")]
     assert [c.comment_id for c in found.comments] == ["5600000004"]
+    body = page(item(), hotComments=[item()], topComments=[item(commentId=5600000003)])
+    found = netease.parse(body, URL).comments
+    ids = [(c.comment_id, c.is_hot) for c in found]
+    assert ids == [("5600000003", True), ("5600000001", True), ("5600000001", False)]
 
 
 def test_a_song() -> None:

@@ -82,18 +82,14 @@ def test_generation_2_has_two_names_for_the_text(fields: dict[str, Any], text: s
     assert tencent_news.parse(second([new(**fields)]), SECOND).comments[0].text == text
 
 
-def test_generation_2_ids_and_hot() -> None:
-    """Without reply_id the commentid is the id; `hot` may be null, and what is in it is marked."""
-    found = tencent_news.parse(second([new(reply_id=None)], hot=[[new()]]), SECOND).comments
-    assert [(c.comment_id, c.is_hot) for c in found] == [("7000000000000000001", True), ("70", False)]
-    assert len(tencent_news.parse(second([new()], hot=None), SECOND).comments) == 1
-
-
 def test_an_article() -> None:
-    """An article is filed under its comment id, which the comments' addresses carry."""
+    """An article is filed under its comment id; without reply_id a commentid is the id, `hot` may be null."""
     body = {"comment_id": "1900000001", "title": "门禁", "content": "<p>一</p><p>二</p>", "catalog1": "society"}
     wanted = Article(thread_id="1900000001", title="门禁", text="一\n二", category="society")
     assert tencent_news.parse(body, "").articles == [wanted]
+    found = tencent_news.parse(second([new(reply_id=None)], hot=[[new()]]), SECOND).comments
+    assert [(c.comment_id, c.is_hot) for c in found] == [("7000000000000000001", True), ("70", False)]
+    assert len(tencent_news.parse(second([new()], hot=None), SECOND).comments) == 1
 
 
 @pytest.mark.parametrize(

@@ -64,14 +64,10 @@ def test_no_replies(preview: object) -> None:
 
 
 def test_reply_id_names_the_parent() -> None:
-    """A reply to a reply says so in reply_id; its root stays the root; ids beyond 2**53 keep all their digits."""
+    """reply_id names the parent, the root stays; HotFlowChild lists replies straight under `data`."""
     (reply,) = weibo.parse(page(item(id=9007199254740993, reply_id=5100000000000011)), HOT).comments
     ids = (reply.comment_id, reply.parent_id, reply.root_id)
     assert ids == ("9007199254740993", "5100000000000011", "5100000000000010")
-
-
-def test_children_of_a_comment() -> None:
-    """HotFlowChild lists replies straight under `data`; the post's id is one our fetcher keeps in the address."""
     body = {"ok": 1, "data": [item(id=5100000000000013)], "max_id": 77, "max_id_type": 0}
     (reply,) = weibo.parse(body, CHILD + "&id=5100000000000001").comments
     assert (reply.thread_id, reply.parent_id) == ("5100000000000001", "5100000000000010")

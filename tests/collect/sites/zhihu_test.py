@@ -50,19 +50,15 @@ def test_gone_comments_are_skipped(mark: str, reason: str) -> None:
     assert [c.comment_id for c in found.comments] == ["10900000003"]
 
 
-def test_an_older_author() -> None:
-    """Older answers keep the author's id one level down; a comment may have no author at all."""
-    found = zhihu.parse(page(item(author={"member": {"id": "old"}}), item(author=None)), URL).comments
-    assert [c.user for c in found] == ["old", None]
-
-
 def test_an_answer_and_no_comments() -> None:
-    """An answer is an article titled with its question; error 404 says that there are no comments."""
+    """An answer is an article titled with its question, 404 says no comments; older authors lie one level down."""
     body = {"id": 4560000, "content": "<p>八点半去。</p>", "question": {"id": 1, "title": "几点去？"}, "author": {}}
     assert zhihu.parse(body, "").articles == [Article(thread_id="4560000", title="几点去？", text="八点半去。")]
     found = zhihu.parse({"error": {"code": 404, "message": "…"}}, URL)
     assert found.skipped == [("no_comments", "/api/v4/comment_v5/answers/4560000/root_comment")]
     assert found.comments == []
+    found = zhihu.parse(page(item(author={"member": {"id": "old"}}), item(author=None)), URL).comments
+    assert [c.user for c in found] == ["old", None]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def few(tmp_path: Path) -> Path:
 
 
 def test_distance_of_two_sentences(run: Run) -> None:
-    """0 for the same one, above it for another; by counts it is said that they are no result."""
+    """0 for the same sentence; by counts it is said that they are no result; the words' shares make it up."""
     same = run("ndd", "distance", ONE, ONE, "--json").check()
     numbers = same.json
     assert (numbers["ndd"], numbers["delta_perplexity"], numbers["rows"]) == (0, 0, [])
@@ -40,10 +40,6 @@ def test_distance_of_two_sentences(run: Run) -> None:
     unknown = run("ndd", "distance", "the xyzzy is shut", "the shop is shut")
     assert "these counts do not know xyzzy: as good as any other such word" in unknown.err
     assert run("ndd", "distance", "我很冷", "我很热", "--json").json["signature"] != numbers["signature"]
-
-
-def test_distance_explained(run: Run) -> None:
-    """A row for each word that both have; the shares make up the distance."""
     numbers = run("ndd", "distance", ONE, OTHER, "--explain", "--json").json
     assert [row["word"] for row in numbers["rows"]] == ["The", "old", "shop", "is", "."]
     assert sum(row["share"] for row in numbers["rows"]) == pytest.approx(numbers["ndd"])
@@ -250,10 +246,6 @@ def test_from_a_data_set_to_the_page(run: Run, few: Path) -> None:
         (("--system", "cosine"), "these compare the states of a transformer"),
         (("--system", "nope"), "no system 'nope'; there are ndd, ndd_sc"),
         (("--data", "none.jsonl", "--source", "s"), "none.jsonl"),
-        (
-            ("--data", sample.COMPRESSIONS, "--source", "s", "--split", "dev"),
-            "no rows of the part 'dev'; there are test",
-        ),
     ],
 )
 def test_data_that_cannot_be_compressed(run: Run, words: tuple[str, ...], message: str) -> None:

@@ -89,16 +89,12 @@ def test_rows_go_to_a_file(tables: Path, run: Run, tmp_path: Path) -> None:
     assert run("query", "select 1", "-o", tmp_path / "rows.txt").code == 2
 
 
-def test_a_table_for_people_says_when_it_is_cut(tables: Path, run: Run) -> None:
-    """The terminal gets a thousand rows and a hint how to get all."""
+def test_what_a_table_cannot_show_is_said(tables: Path, run: Run) -> None:
+    """The terminal gets a thousand rows and a hint how to get all; a csv says that it cannot hold a struct."""
     result = run("query", "select * from range(1001)")
     assert "the first 1,000 rows; --format csv, --json or -o FILE" in result.err
     assert len(result.out.splitlines()) == 1 + 1000
     assert run("query", "select * from range(1000)").err == ""
-
-
-def test_a_struct_has_no_cell_in_csv(tables: Path, run: Run) -> None:
-    """A csv says that it cannot hold it; JSON holds it."""
     sql = "select {'a': 1} as pair"
     run("query", sql, "--format", "csv").check(2, "write JSON or Parquet")
     assert run("query", sql, "--json").json == {"pair": {"a": 1}}

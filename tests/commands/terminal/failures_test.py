@@ -93,7 +93,7 @@ def test_a_bug_leaves_a_private_report_without_words(home: Path, run: Run, monke
 def test_closed_and_full_outputs(tables: Path) -> None:
     """A reader that goes away gives 141 and no word; a full disk below standard output gives 75 and one line."""
     many = "select unnest(range(100000)) as n"
-    for words in (f'query "{many}" --format csv', f'query "{many}" --json', "--help"):
+    for words in (f'query "{many}" --json', "--help"):
         ended = shell(f"$U {words} | true; exit ${{PIPESTATUS[0]}}")
         assert (ended.returncode, ended.stderr) in {(141, ""), (0, "")}, ended.stderr
     ended = shell("$U tables --json > /dev/full")
@@ -101,23 +101,19 @@ def test_closed_and_full_outputs(tables: Path) -> None:
     assert ended.stderr == "undertone: there is no space left; free some and run the command again\n"
 
 
-def test_an_error_is_one_line(tmp_path: Path) -> None:
-    """Where nobody watches, an error is one line however long it is, so that its path can be copied from a log."""
-    path = tmp_path / ("a-long-name-" * 10 + ".jsonl")
-    ended = shell(f"$U import {path}")
-    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
-    assert str(path) in ended.stderr
-
-
 def test_terminals_without_unicode(tables: Path) -> None:
-    """Chinese in a pipe is UTF-8 whatever the locale is; an ASCII terminal or a name that is not UTF-8 never fails."""
+    """Chinese in a pipe is UTF-8 whatever the locale is; an ASCII terminal or a name that is not UTF-8 never fails.
+
+    Where nobody watches, an error is one line however long it is, so that its path can be copied from a log.
+    """
     ascii_only = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     ended = shell("""$U query "select chr(20320) || chr(128512) as word" --json""", **ascii_only)
     assert json.loads(ended.stdout) == {"word": "你😀"}, ended.stderr
-    ended = shell("""$U import $'/nowhere/caf\\xe9.csv'""", **ascii_only)
-    assert ended.returncode == 2
+    folder = "a-long-name-" * 20
+    ended = shell(f"""$U import $'/{folder}/caf\\xe9.csv'""", **ascii_only)
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (2, 1)
     assert "not UTF-8" in ended.stderr
-    assert len(ended.stderr.splitlines()) == 1
+    assert f"/{folder}/caf" in ended.stderr
 
 
 @pytest.fixture

@@ -163,7 +163,7 @@ def test_the_papers_numbers() -> None:
 
 
 def test_statistics_by_hand() -> None:
-    """Means and counts of each split beside the paper's; articles that are left out do not count."""
+    """Means and counts of each split beside the paper's; categories fall by counts, the unknown among them (AAC-31)."""
     columns: dict[str, Any] = {"source": "news", "thread_id": [*"abcd"], "category": None, "comment_count": 0}
     columns |= {"like_count": 0, "title_words": [10, 20, 6, 99], "content_words": [100, 300, 50, 9]}
     columns |= {"split": ["train", "train", "test", None], "reason": [None, None, None, "short_content"]}
@@ -177,10 +177,6 @@ def test_statistics_by_hand() -> None:
     ]  # fmt: skip
     assert statistics.columns[1:8] == ["articles", "comments", *Part._fields[1:]]
     assert statistics.select(pl.col("^paper_.*$")).rows() == [tuple(part) for part in TABLE_2.values()]
-
-
-def test_categories_fall() -> None:
-    """Counts and shares of what is in, the largest first, those without a category among them (AAC-31)."""
     articles, comments = make_frames(*[(9, [(1, 1)] * 2)] * 5, (1, []))
     categories = commenting.count_categories(build_corpus(articles, comments, SMALL).threads)
     assert categories.rows() == [("sport", 3, pytest.approx(0.6)), (None, 2, pytest.approx(0.4))]

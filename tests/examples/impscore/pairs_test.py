@@ -170,20 +170,6 @@ def test_negatives_are_equally_likely() -> None:
     assert all(abs(first.count(c) - 100) < 5 * (400 * 0.25 * 0.75) ** 0.5 for c in "cdef")
 
 
-def test_source_of_one_text_has_no_negative() -> None:
-    """A source whose pairs all say the same, or that has one pair, is dropped as `no_negative`, the others stay."""
-    same = [("same", "I am tired."), ("same", "i am TIRED.")]
-    different = [("fine", "You are late."), ("fine", "The food is bad.")]
-    rows = positives([("alone", "It is cold."), *same, *different])
-    result, dropped = examples.add_negatives(rows)
-    assert result.select("source", "explicit", "negative").rows() == [
-        ("fine", "You are late.", "The food is bad."),
-        ("fine", "The food is bad.", "You are late."),
-    ]
-    sources = enumerate(("alone", "same", "same"))
-    assert dropped.rows() == [(source, "no_negative", f"{number:032x}") for number, source in sources]
-
-
 def point(*degrees: float) -> np.ndarray:
     """Vectors of length 1 in these directions."""
     angles = np.deg2rad(degrees)

@@ -35,13 +35,6 @@ def test_ten_and_ten_of_each_source() -> None:
     assert not rows.equals(sample(pairs(a=50, b=30), seed=1))
 
 
-def test_the_texts_do_not_tell_which() -> None:
-    """Only `kind` tells: the second sentence is the pair's explicit one if positive, else its negative, as they are."""
-    for row in sample(pairs(a=20)).iter_rows(named=True):
-        number = row["first"].removeprefix("hint ")
-        assert row["second"] == {"positive": f"say {number}", "negative": f"foreign {number}"}[row["kind"]]
-
-
 @settings(deadline=None)
 @given(st.integers(0, 30), st.integers(0, 30), st.integers(0, 2**32 - 1))
 def test_sample_is_stratified_and_repeats(count: int, size: int, seed: int) -> None:
@@ -65,12 +58,15 @@ def test_scale(share: float, rating: int) -> None:
 
 
 def test_rate_by_hand() -> None:
-    """Shares and ratings by source beside the published one; what was not judged does not count."""
+    """Shares and ratings by source count what was judged; only `kind` tells which sentence is which."""
     sources, is_appropriate = ["absa"] * 5 + ["own"] * 3, [True, True, True, False, None, True, False, False]
     answers = pl.DataFrame({"source": sources, "appropriate": is_appropriate})
     assert rate_sources(answers).rows() == [("absa", 4, 0.75, 4, 4), ("own", 3, pytest.approx(1 / 3), 2, None)]
     assert rate_sources(answers.clear()).columns == ["source", "n", "share", "rating", "published"]
     assert PUBLISHED.keys() == SOURCES.keys()
+    for row in sample(pairs(a=20)).iter_rows(named=True):
+        number = row["first"].removeprefix("hint ")
+        assert row["second"] == {"positive": f"say {number}", "negative": f"foreign {number}"}[row["kind"]]
 
 
 ANSWERS = "item,same_meaning,first_more_implicit"

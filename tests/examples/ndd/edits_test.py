@@ -103,8 +103,8 @@ def test_number_of_places(words: int, share: float, number: int) -> None:
     assert dropped.rows() == [("few_places", "t")]  # there is no other verb
 
 
-def test_tense() -> None:
-    """All verbs, auxiliaries aside; a participle stands for a participle, a form that is also past is not present."""
+def test_tense_and_lemma() -> None:
+    """All verbs, auxiliaries aside, take a form of the same tense; a lemma its only other form, or one of none."""
     corpus = [
         sentence("s", f"Cats cat NOUN {PAST}", f"slept sleep VERB {PAST}", "and and CCONJ", f"ate eat VERB {PAST}"),
         sentence("t", "had have AUX", f"eaten eat VERB {PAST[:10]}|VerbForm=Part", f"put put VERB {PRESENT}"),
@@ -115,10 +115,6 @@ def test_tense() -> None:
     assert positive.split()[3] in {"slept", "put"}
     assert negative == "Cats sings and sings"  # put is also past, eaten is past too
     assert generate(corpus, "tense").dropped.rows() == [("few_places", "t")]  # no other past participle
-
-
-def test_lemma() -> None:
-    """The only other form of the lemma with that part of speech, and a word that is never a form of it."""
     corpus = [
         sentence("s", "dogs dog NOUN"),
         sentence("t", "dog dog NOUN", "dogged dog VERB"),

@@ -33,15 +33,11 @@ def trees() -> dict[str, list[list[str]]]:
 
 
 def test_compressions_are_as_many_as_stated(compressions: pl.DataFrame) -> None:
-    """Sixty English and forty Chinese sentences, half of them for validation and half for testing, none twice."""
+    """Sixty English, forty Chinese sentences, half for testing, none twice; Chinese words are those of jieba."""
     assert Counter(compressions.select("lang", "split").iter_rows()) == {
         ("en", "validation"): 30, ("en", "test"): 30, ("zh", "validation"): 20, ("zh", "test"): 20,
     }  # fmt: skip
     assert compressions["words"].list.join(" ").n_unique() == compressions["item_id"].n_unique() == 100
-
-
-def test_chinese_words_are_those_of_jieba(compressions: pl.DataFrame) -> None:
-    """Another cut of the same text would not fit what is kept."""
     for words in compressions.filter(lang="zh")["words"]:
         assert list(jieba.cut("".join(words))) == words.to_list()
 

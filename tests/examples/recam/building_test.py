@@ -35,16 +35,6 @@ def tokens() -> pl.DataFrame:
     return pl.concat(frames).with_columns(source=pl.lit("news"))
 
 
-def test_every_token_has_a_row_for_each_subtask(tokens: pl.DataFrame) -> None:
-    """The funnel of a subtask adds up to the tokens of the summaries, whatever the size of the chunks."""
-    count = sum(len(analyse(summary)[0]) for summary in ARTICLES["summary"])
-    assert tokens.group_by("subtask").len().sort("subtask").rows() == [(name, count) for name in building.SUBTASKS]
-    filters = (building.flag_in_passage,)
-    alone = [next(building.find_targets(row, analyse, RULES, filters)) for row in ARTICLES.iter_slices(1)]
-    order = ["subtask", "thread_id", "start"]
-    assert pl.concat(alone).sort(order).equals(tokens.drop("source").sort(order))
-
-
 def test_items_are_summaries_with_a_word_left_out(tokens: pl.DataFrame) -> None:
     """A target gives one item: the question without it, the word as it was written, and where it stood."""
     items = building.build_items(ARTICLES, tokens, "imperceptibility").sort("thread_id", "start")
@@ -59,13 +49,19 @@ def test_items_are_summaries_with_a_word_left_out(tokens: pl.DataFrame) -> None:
 
 
 def test_an_id_says_where_the_word_stands(tokens: pl.DataFrame) -> None:
-    """Built again, in another order and beside other articles, an item has its id; another subtask's has another."""
+    """Each token has a row for each subtask, whatever the chunks; an item built again has its id."""
     items = building.build_items(ARTICLES, tokens, "imperceptibility")
     rebuilt = building.build_items(ARTICLES.reverse(), tokens.filter(thread_id="b").reverse(), "imperceptibility")
     assert rebuilt.equals(items.filter(thread_id="b"))
     other_items = building.build_items(ARTICLES, tokens, "nonspecificity")
     assert not set(other_items["item_id"]) & set(items["item_id"])
     assert items["item_id"].n_unique() == items.height
+    count = sum(len(analyse(summary)[0]) for summary in ARTICLES["summary"])
+    assert tokens.group_by("subtask").len().sort("subtask").rows() == [(name, count) for name in building.SUBTASKS]
+    filters = (building.flag_in_passage,)
+    alone = [next(building.find_targets(row, analyse, RULES, filters)) for row in ARTICLES.iter_slices(1)]
+    order = ["subtask", "thread_id", "start"]
+    assert pl.concat(alone).sort(order).equals(tokens.drop("source").sort(order))
 
 
 def test_articles_without_targets_are_named(tokens: pl.DataFrame) -> None:

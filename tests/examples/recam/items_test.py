@@ -22,12 +22,18 @@ ENTRY: dict[str, Any] = {
 
 
 def test_reads_the_official_format(tmp_path: Path) -> None:
-    """An item has its file's name and line as id, its options in order and the place of the right one (REC-01)."""
+    """An item has file and line as id and its options in order (REC-01); one with an option twice is dropped."""
     items, dropped = cloze.read(jsonl(tmp_path / "dev.jsonl", ENTRY, ENTRY | {"label": 4}))
     options = ["anger", "loyalty", "speed", "doubt", "luck"]
     assert items.row(1) == ("dev.jsonl:2", ENTRY["article"], ENTRY["question"], options, 4)
     assert items.select(cloze.select_right_option())["answer"].to_list() == ["loyalty", "luck"]
     assert dropped.is_empty()
+    path = jsonl(tmp_path / "trial.jsonl", ENTRY, ENTRY | {"option_4": "Speed "})
+    items, dropped = cloze.read(path)
+    assert items["item_id"].to_list() == ["trial.jsonl:1"]
+    assert dropped.rows() == [("same_options", "trial.jsonl:2")]
+    with pytest.raises(BadInput, match="holds no items"):
+        cloze.read(jsonl(tmp_path / "dev.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -45,16 +51,6 @@ def test_refuses_what_is_no_item(tmp_path: Path, change: dict[str, Any], message
     path = jsonl(tmp_path / "dev.jsonl", ENTRY, ENTRY | change)
     with pytest.raises(BadInput, match=rf"dev\.jsonl, line 2: .*{re.escape(message)}"):
         cloze.read(path)
-
-
-def test_items_with_equal_options_are_dropped(tmp_path: Path) -> None:
-    """An item with an option twice is dropped with its reason; a file without items is refused."""
-    path = jsonl(tmp_path / "trial.jsonl", ENTRY, ENTRY | {"option_4": "Speed "})
-    items, dropped = cloze.read(path)
-    assert items["item_id"].to_list() == ["trial.jsonl:1"]
-    assert dropped.rows() == [("same_options", "trial.jsonl:2")]
-    with pytest.raises(BadInput, match="holds no items"):
-        cloze.read(jsonl(tmp_path / "dev.jsonl"))
 
 
 words = st.text(min_size=1, max_size=8).map(lambda text: f"w{text.replace('@', '')}")

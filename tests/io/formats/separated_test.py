@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pipeline.errors import BadInput
 from pipeline.io.formats.chunk import BadRow, Source
 from pipeline.io.rows import read_chunks, read_source
+from tests.fuzz.run import within
 
 CELLS = st.text(st.sampled_from('ab1,\t"\n\r; 蛋\u2028'), max_size=8)
 MANY = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -126,15 +127,11 @@ def test_another_separator(header: str, tmp_path: Path) -> None:
 
 
 def test_texts_of_many_lines_are_no_rows(tmp_path: Path) -> None:
-    """Lines of prose inside a field stay its own, though some have as many commas as the header."""
+    """Lines of prose inside a quoted field stay its own, in the only column too, also where bad rows are skipped."""
     text = "Dear all,\nyes, I agree\nno, I do not\n\nnot yet, as it is 3, 5 or 7\n12 of us, and more"
     path = tmp_path / "a.csv"
     path.write_text(comments(100) + '100,"' + text + '"\n', encoding="utf-8")
     assert rows_of(path)[-1] == ["100", text]
-
-
-def test_a_long_text_in_the_only_column(tmp_path: Path) -> None:
-    """In a table of one column a quoted text of many lines is one row, also where bad rows are skipped."""
     path, text = tmp_path / "a.csv", "\n".join(f"line {n}" for n in range(40))
     path.write_text(f'text\na\n"{text}"\nb\n', encoding="utf-8")
     rows, bad_rows = skipped(path)
@@ -176,9 +173,10 @@ def test_an_index_and_an_empty_column_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ['a","b', '"a","b', 'x,"""', '"x,y', 'x,"a\nb"'])
 def test_broken_quotes_take_linear_time(line: str, tmp_path: Path) -> None:
     """However quotes are broken, a line is read twice at most, and every row is kept or dropped."""
-    path, count = tmp_path / "a.csv", 20_000
+    path, count = tmp_path / "a.csv", 8_000
     path.write_text("text,b\n" + f"{line}\n" * count, encoding="utf-8")
-    rows, bad_rows = skipped(path)
+    with within(20.0):  # CPU seconds
+        rows, bad_rows = skipped(path)
     assert count / 2 <= len(rows) + len(bad_rows) <= count
 
 

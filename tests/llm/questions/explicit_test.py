@@ -146,13 +146,6 @@ def test_notes_go(note: str, frame: str) -> None:
     assert explicit.parse(frame.format(SAID) + note, HINT, "explicit_en") == (SAID, None)
 
 
-def test_notes_in_a_frame_go() -> None:
-    """A note goes where it stands inside the code fence or the quotation marks, too."""
-    noted = f"{SAID}\n\nNote: this keeps the tone."
-    for response in (f"```\n{noted}\n```", f'"{noted}"', f"Sure! Here is the explicit version:\n```\n{noted}\n```"):
-        assert explicit.parse(response, HINT, "explicit_en") == (SAID, None)
-
-
 @pytest.mark.parametrize(
     "response",
     [

@@ -106,18 +106,14 @@ def test_random_groups_are_balanced(count: int) -> None:
     assert [faults for seed in range(20) if (faults := graded.balance(draw(count, seed=seed)).faults)] == []
 
 
-def test_length_that_tells_is_refused() -> None:
-    """Levels that grow longer are refused, by rank and by means, with the numbers."""
+def test_a_surface_that_tells_is_refused() -> None:
+    """Levels that grow longer, or one with a mark alone, are refused with the numbers; marks on all tell nothing."""
     balance = graded.balance(draw(100, longer=8))
     assert balance.faults[0].startswith("tau of length and level is 0.")
     assert balance.faults[1].startswith("longest by shortest level is 1.")
     assert all("expected at most" in fault for fault in balance.faults)
     assert len(balance.faults) == 2
     assert graded.balance(draw(100, longer=-4)).faults[0].startswith("tau of length and level is 0.")
-
-
-def test_a_mark_that_tells_is_refused() -> None:
-    """Question marks on one level alone are refused; on all levels they tell nothing."""
     assert [fault.split(" is ")[0] for fault in graded.balance(draw(100, asks=(5,))).faults] == [
         "difference of question shares"
     ]

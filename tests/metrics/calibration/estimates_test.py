@@ -11,9 +11,13 @@ SIZE, DRAWS = 2000, 1000
 
 
 def test_the_slope_moves_the_sample_mean() -> None:
-    """By hand: slope 2, the corpus 1 above the sample, no rest, so that the interval has no width."""
+    """By hand slope 2 moves the mean by 1; fewer than 20, or than ten that differ, correct nothing."""
     estimate = estimate_mean(np.array([1.0, 2, 3, 4, 5]), np.array([2.0, 4, 6]), np.array([1.0, 2, 3]))
     assert estimate == pytest.approx((6, 6, 6))
+    assert explain_refusal(np.arange(19.0)) == "19 judged comments, 20 are needed"
+    mostly = np.array([1.4, 0.6] * 20 + [2.0] * 9)
+    assert explain_refusal(mostly) == "only 9 of 49 judgements differ from the most frequent"
+    assert explain_refusal(np.append(mostly, 3.0)) is None
 
 
 @pytest.mark.parametrize("scores", [[1.0, 1, 1, 1, 1], [0.0, 0, 0, 9, 9]])
@@ -51,11 +55,3 @@ def test_intervals_cover_the_mean(relation: str) -> None:
     assert widths[0] < widths[1] * 1.01
     assert abs(scores.mean() - judged.mean()) > widths[0] / count / 2
     assert count > DRAWS * 0.9
-
-
-def test_a_sample_that_says_little_corrects_nothing() -> None:
-    """Fewer than 20, or fewer than ten that differ from the most frequent grade, 1.4 and 0.6 being both 1."""
-    assert explain_refusal(np.arange(19.0)) == "19 judged comments, 20 are needed"
-    mostly = np.array([1.4, 0.6] * 20 + [2.0] * 9)
-    assert explain_refusal(mostly) == "only 9 of 49 judgements differ from the most frequent"
-    assert explain_refusal(np.append(mostly, 3.0)) is None

@@ -23,17 +23,13 @@ def accuracies(frame: pl.DataFrame, subset: str = "all") -> dict[str, float]:
     return dict(frame.filter(pl.col("subset") == subset).select("baseline", "accuracy").iter_rows())
 
 
-def test_punctuation_gives_pairs_away_and_length_does_not() -> None:
-    """A question mark for a full stop: punctuation and nothing else tells; words are the same."""
+def test_what_gives_pairs_away() -> None:
+    """Where a mark or a Chinese character alone differs, punctuation or the bag of words tells, and nothing else."""
     actual = accuracies(audit(pairs("{} is late?", "{} is late.")))
     assert actual["punctuation"] == 1.0
     assert actual["source"] == 0.5
     assert actual["words"] == pytest.approx(0.5, abs=0.1)
     assert actual["length"] == pytest.approx(0.5, abs=0.1)
-
-
-def test_words_give_pairs_away_in_chinese_too() -> None:
-    """One character for another, length and marks the same: the bag of words tells, Chinese characters being words."""
     for implicit, explicit in (("{} is grand", "{} is awful"), ("{}真准时", "{}不准时")):
         actual = accuracies(audit(pairs(implicit, explicit)))
         assert actual["words"] == 1.0
@@ -94,15 +90,11 @@ def taus(frame: pl.DataFrame) -> dict[str, float]:
 
 
 def test_groups_that_shrink_with_the_level() -> None:
-    """A fitted baseline learns that shorter is more implicit; the plain number of characters is wrong throughout."""
+    """A baseline learns that shorter is more implicit; groups of one surface are ranked by none."""
     rows = groups("{t} is {n}late").with_columns(level=5 - pl.col("level"))
     actual = taus(audit_groups(rows))
     assert actual["longer"] == -1.0
     assert actual["length"] == 1.0
-
-
-def test_balanced_groups_give_nothing_away() -> None:
-    """Groups whose surface is the same at every level are ranked by no baseline; one group alone is not fitted."""
     assert set(taus(audit_groups(groups("{t} is late"))).values()) == {0.0}
     alone = taus(audit_groups(groups("{t} is {n}late", 1)))
     assert alone == {"longer": 1.0, "length": 0.0, "punctuation": 0.0, "words": 0.0}

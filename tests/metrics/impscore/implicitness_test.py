@@ -12,7 +12,7 @@ TRIPLES = pl.DataFrame(
 
 
 def test_figure_3_by_hand() -> None:
-    """Of eight pairs five are right, of four triples two; means are over all explicit sentences (IMP-25 to IMP-27)."""
+    """Five of eight pairs are right, two of four triples (IMP-25 to IMP-27); quantiles are interpolated (IMP-28)."""
     actual = tabulate_figure_3(TRIPLES)
     assert dict(actual.select("metric", "value").iter_rows()) == pytest.approx(
         {
@@ -25,10 +25,6 @@ def test_figure_3_by_hand() -> None:
         }
     )
     assert actual["pair_count"].to_list() == [4] * 6
-
-
-def test_quantiles_by_hand() -> None:
-    """Quantiles are interpolated between values: of 0 to 10 they are ten times their share (IMP-28)."""
     assert compute_quantiles(pl.Series([10.0, *range(10)])) == pytest.approx([10 * q for q in QUANTILES])
     assert compute_quantiles(pl.Series([0.0, 1.0]), (0.25,)) == [0.25]
     assert compute_quantiles(pl.Series([0.7]), (0, 0.5, 1)) == [0.7] * 3

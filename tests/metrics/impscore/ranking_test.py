@@ -30,11 +30,13 @@ def test_mean_scores_rise_with_the_level() -> None:
     assert sum(row[0] == min(row) for row in TABLE_10) == sum(row[3] == max(row) for row in TABLE_10) == 8
 
 
-def test_a_tie_counts_for_nothing() -> None:
-    """Three items of which two tie: two concordant pairs of three."""
+def test_ties_and_w_by_hand() -> None:
+    """Of three items of which two tie two pairs are concordant; W is 6 / 8, the mean over groups that of both."""
     assert kendall_tau((1, 2, 3), (0.1, 0.1, 0.9)) == pytest.approx(2 / 3)
     assert spearman_rho((1, 2, 3), (0.5, 0.5, 0.5)) == 0
     assert count_concordant((1, 2, 3), (0.1, 0.1, 0.9)) == 2
+    assert kendall_w(np.array([[(1, 2, 3)], [(1, 3, 2)]])) == 0.75
+    assert kendall_w(np.array([[(1, 2, 3), (3, 2, 1)], [(1, 3, 2), (3, 2, 1)]])) == 0.875
 
 
 @given(scores_of_five)
@@ -54,12 +56,6 @@ def test_w_follows_from_friedman(ratings: np.ndarray) -> None:
         assert kendall_w(ratings) == pytest.approx(friedman / (3 * 3), abs=1e-9)
     else:
         assert kendall_w(ratings) == 0
-
-
-def test_w_by_hand() -> None:
-    """Rank sums 2, 5, 5 spread by 6 of at most 8; with a second group of one order W is the mean of 0.75 and 1."""
-    assert kendall_w(np.array([[(1, 2, 3)], [(1, 3, 2)]])) == 0.75
-    assert kendall_w(np.array([[(1, 2, 3), (3, 2, 1)], [(1, 3, 2), (3, 2, 1)]])) == 0.875
 
 
 @pytest.mark.parametrize(("gold", "scores"), [((1,), (1,)), ((1, 2), (1, 2, 3)), ((), ())])

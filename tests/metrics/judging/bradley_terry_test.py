@@ -21,15 +21,18 @@ def test_two_items_by_hand() -> None:
     assert np.exp(fit.log_tie) == pytest.approx(4 / np.sqrt(6 * 2), abs=1e-4)
 
 
-def test_an_effect_of_the_order_by_hand() -> None:
-    """Equal items of which the first is chosen 3 times in 4 differ by nothing; the bias is log 3."""
+def test_the_bias_and_its_error_by_hand() -> None:
+    """Chosen 3 times in 4 by its place: the bias is log 3; of 200 even outcomes its error is 1 / sqrt(200 / 4)."""
     fit = bradley_terry.fit_values(collect([(0, 1), (1, 0)] * 4, [1, 1] * 3 + [-1, -1]), 2, WIDE)
     assert fit.values == pytest.approx([0, 0], abs=1e-4)
     assert fit.bias == pytest.approx(np.log(3), abs=1e-4)
+<<<<<<< HEAD
 
 
 def test_errors_by_hand() -> None:
     """Of 200 even outcomes the error of a value is at most half of 1 / sqrt(200 / 4), that of the bias."""
+=======
+>>>>>>> suite
     result = bradley_terry.estimate(collect([(0, 1), (1, 0)] * 100, [1, 1, -1, -1] * 50), 2)
     information = 200 / 4
     assert result.errors[0] == pytest.approx(result.errors[1])

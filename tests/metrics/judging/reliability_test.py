@@ -34,13 +34,17 @@ def test_judges_that_compare(compare: Compare, fault: str | None, useless: bool)
 
 
 def test_counts_by_hand() -> None:
-    """Of 4 choices 3 are for the first text; of one pair in both orders, both choices are for the same text."""
+    """Choices by place and by order are counted by hand; ICC(1) of Shrout and Fleiss's table 2 is .17."""
     checks = check_comparisons(collect([(0, 1), (1, 0), (2, 3), (4, 5), (6, 7)], [1, -1, 1, 1, 0]), 1.0)
     assert checks.select("check", "value", "n").rows() == [
         ("first text chosen", 0.75, 4), ("ties", 0.2, 5), ("same choice in both orders", 1.0, 1),
     ]  # fmt: skip
     assert checks["fault"].null_count() == 3  # too few to conclude anything
     assert check_comparisons(collect([], []), 1.0)["value"].null_count() == 3
+    table = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+    row = check_grades(np.repeat(np.arange(6), 4), np.array(table, float).ravel()).row(1, named=True)
+    assert round(row["value"], 2) == 0.17
+    assert row["low"] < 0 < row["value"] < row["high"]
 
 
 @pytest.mark.parametrize(
@@ -69,11 +73,3 @@ def test_distributions_that_do_not_depend_on_the_text() -> None:
     assert check_grades(np.arange(60), np.linspace(0, 4, 60), variances)["fault"].null_count() == 2
     flat = check_grades(np.arange(60), np.round(means * 0 + rng.choice([1.9, 2.6], 60), 1), variances * 3)
     assert flat["fault"].drop_nulls().to_list() == [reliability.RANDOM]
-
-
-def test_reliability_of_a_published_table() -> None:
-    """Six targets graded by four judges have ICC(1) .17 (Shrout and Fleiss 1979, tables 2 and 4; F(5, 18) = 1.79)."""
-    table = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
-    row = check_grades(np.repeat(np.arange(6), 4), np.array(table, float).ravel()).row(1, named=True)
-    assert round(row["value"], 2) == 0.17
-    assert row["low"] < 0 < row["value"] < row["high"]

@@ -15,20 +15,16 @@ def test_kappa_and_tae_of_skewed_labels(q: float, kappa: float, value: float) ->
     assert row["agreement"] == pytest.approx(q, abs=0.005)
 
 
-def test_labels_have_their_shares() -> None:
-    """The negative class has what the rate leaves, the others equal parts of the rate; wrong labels are as likely."""
-    codes = simulate(50_000, 0.75, 0.2, 3)
-    first, truth = codes[:, :-1], codes[:, -1:]
-    assert np.bincount(truth.ravel()) / len(truth) == pytest.approx([0.8, 0.1, 0.1], abs=0.01)
-    shifts = (first - truth) % 3
-    assert np.bincount(shifts.ravel()) / shifts.size == pytest.approx([0.75, 0.125, 0.125], abs=0.01)
-
-
 def test_rows_of_the_study() -> None:
-    """One row for each setting; perfect raters are at 1, and of a single class kappa is null."""
+    """A row a setting, at 1 for perfect raters; labels have the shares of their rate, wrong ones alike."""
     actual = study([0.5, 1.0], [0.0, 0.5], [2], items=500)
     assert actual.columns == ["classes", "positive_rate", "accuracy", "kappa", "fleiss", "agreement", "tae"]
     assert actual.select("positive_rate", "accuracy").rows() == [(0.0, 0.5), (0.0, 1.0), (0.5, 0.5), (0.5, 1.0)]
     assert actual.row(1)[3:] == (None, None, 1.0, 1.0)
     assert actual.row(3)[3:] == (1.0, 1.0, 1.0, 1.0)
     assert study([0.7], [0.2], [3], items=500).equals(study([0.7], [0.2], [3], items=500))
+    codes = simulate(50_000, 0.75, 0.2, 3)
+    first, truth = codes[:, :-1], codes[:, -1:]
+    assert np.bincount(truth.ravel()) / len(truth) == pytest.approx([0.8, 0.1, 0.1], abs=0.01)
+    shifts = (first - truth) % 3
+    assert np.bincount(shifts.ravel()) / shifts.size == pytest.approx([0.75, 0.125, 0.125], abs=0.01)

@@ -11,13 +11,9 @@ LABELS = ["1"] * 20 + ["-1"] * 10
 
 
 def test_words_that_tell() -> None:
-    """Where a word gives the class away F1 is 1; the majority class alone reaches 2p/(1+p)/2 at p = 2/3."""
+    """Where a word or a pair of words gives the class away F1 is 1; the majority alone reaches 2p/(1+p)/2."""
     actual = svm_f1(TOKENS, LABELS)
     assert actual == (1.0, pytest.approx(0.4, abs=1e-6), 30, 2, 0)
-
-
-def test_pairs_of_words_tell() -> None:
-    """The same words in another order are told apart, so pairs count; a pair is not a word of the same letters."""
     texts = [["人", "咬", "狗"]] * 10 + [["狗", "咬", "人"]] * 10
     assert svm_f1(texts, ["a"] * 10 + ["b"] * 10).svm_f1 == 1
     texts = [["人咬", "狗"]] * 10 + [["人", "咬狗"]] * 10

@@ -18,16 +18,12 @@ class Numbered(Drawn):
         return torch.tensor([[float(word) for word in words] for words in sentences])
 
 
-def test_perplexity_is_given_as_printed_and_exponentiated() -> None:
-    """Mean of -log p (section 2.1), and its exponential (table 10; NDD-01); a worse second sentence is a rise."""
+def test_perplexity_and_cosine_by_hand() -> None:
+    """Mean of -log p and its exponential (NDD-01); cosines of the first states are 1, 0 and -1 (NDD-02)."""
     rows = distance.perplexity(Numbered(), [["1", "3"], []])
     assert rows["log_perplexity"].to_list() == [2, None]
     assert rows["perplexity"].to_list() == [pytest.approx(np.exp(2)), None]
     assert distance.perplexity_change(Numbered(), [["1", "3"]], [["3"]]).tolist() == [1]
-
-
-def test_cosine_is_that_of_the_first_states() -> None:
-    """1 of the same direction, 0 of a right angle, -1 of the opposite (NDD-02)."""
     first, second = [["1", "0"], ["1", "0"], ["1", "1"]], [["2", "0"], ["0", "3"], ["-1", "-1"]]
     assert distance.cosine(Numbered(), first, second) == pytest.approx([1, 0, -1])
 

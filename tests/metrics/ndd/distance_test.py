@@ -32,15 +32,11 @@ def test_hellinger_is_the_root_of_one_minus_the_overlap(first: list[float], seco
     assert float(actual) == float(distance.hellinger(r, q))
 
 
-def test_hellinger_reaches_both_bounds() -> None:
-    """0 of equal distributions, 1 of those without a common word (NDD-06)."""
+def test_divergences_by_hand() -> None:
+    """Hellinger's bounds are 0 and 1 (NDD-06); KL(q' | q) is 0.3681 and its reverse 0.5108 by hand (NDD-07)."""
     first, second = torch.tensor([0.0, -math.inf]), torch.tensor([-math.inf, 0.0])
     assert distance.hellinger(first, first) == 0
     assert distance.hellinger(first, second) == 1
-
-
-def test_kl_takes_the_first_distribution_as_the_one_that_approximates() -> None:
-    """KL(q' ‖ q) of q = (.5, .5) and q' = (.9, .1) is .9 ln 1.8 + .1 ln .2 = 0.3681, the reverse 0.5108 (NDD-07)."""
     q, r = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.9, 0.1]).log()
     assert float(distance.kl(q, r)) == pytest.approx(0.3681, abs=5e-5)
     assert float(distance.DIVERGENCES["kl_reversed"](q, r)) == pytest.approx(0.5108, abs=5e-5)
@@ -91,14 +87,10 @@ def test_mean_of_hellinger_is_symmetric_and_at_most_one(first: list[str], second
     assert 0 <= forward <= 1
 
 
-def test_without_a_shared_word_what_stands_around_is_compared() -> None:
-    """The only neighbours are before and behind the sentences (section 3, r = 0; NDD-09)."""
+def test_neighbours_and_weights() -> None:
+    """Without a shared word what stands around is compared (NDD-09); weights fall by μ a word from the change."""
     rows = explain(Drawn(), ["a"], ["b", "c"])
     assert rows.select("word", "place", "place_other").rows() == [("[CLS]", -1, -1), ("[SEP]", 1, 2)]
-
-
-def test_weights_fall_with_distance_from_what_differs() -> None:
-    """With `distance` the words next to the change count 1, those a word farther μ."""
     rows = explain(Drawn(), ["a", "b", "x", "c", "d"], ["a", "b", "y", "c", "d"], weights="distance", mu=0.5)
     assert rows["weight"].to_list() == [0.5, 1, 1, 0.5]
 

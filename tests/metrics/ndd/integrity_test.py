@@ -30,7 +30,7 @@ GRADES = add_both_fields(
 
 
 def test_means_by_hand() -> None:
-    """A compression counts once, whatever its raters: of 4.5 and 3 it is 3.75; what is not graded is not 0."""
+    """Of 4.5 and 3 the mean is 3.75, ungraded is not 0; a compression that systems share is one case."""
     actual = summarize(GRADES, draws=50)
     assert actual.select("system", "field", "value", "n").rows() == [
         ("ndd", "syntax", 3.75, 2), ("ndd", "semantics", 3.75, 2),
@@ -39,6 +39,10 @@ def test_means_by_hand() -> None:
     assert (actual["low"] <= actual["value"]).all()
     assert (actual["value"] <= actual["high"]).all()
     assert actual.equals(summarize(GRADES.reverse(), draws=50))
+    gradings = [("1", "x", "t1", [5, 5]), ("1", "y", "t1", [5, 5]), ("2", "x", "t2", [0, 1])]
+    actual = measure_agreement(add_both_fields(*gradings), draws=10)
+    assert actual["n"].unique().to_list() == [2]
+    assert actual.equals(measure_agreement(add_both_fields(gradings[0], gradings[2]), draws=10))
 
 
 def test_agreement_is_scikit_learns() -> None:
@@ -59,11 +63,3 @@ def test_agreement_is_scikit_learns() -> None:
             assert value == pytest.approx(cohen_kappa_score(first, grades, weights=weights))
     assert (actual["low"] < actual["value"]).all()
     assert (actual["value"] < actual["high"]).all()
-
-
-def test_a_compression_that_systems_share_agrees_once() -> None:
-    """One task under two systems is one case."""
-    gradings = [("1", "x", "t1", [5, 5]), ("1", "y", "t1", [5, 5]), ("2", "x", "t2", [0, 1])]
-    actual = measure_agreement(add_both_fields(*gradings), draws=10)
-    assert actual["n"].unique().to_list() == [2]
-    assert actual.equals(measure_agreement(add_both_fields(gradings[0], gradings[2]), draws=10))

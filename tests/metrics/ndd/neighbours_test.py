@@ -25,16 +25,12 @@ def test_neighbours_do_not_hang_on_the_order_of_the_sentences(first: list[str], 
     assert align(first, second)[:, ::-1].tolist() == align(second, first).tolist()
 
 
-def test_of_equal_subsequences_one_is_fixed() -> None:
-    """Of "ab" and "ba" it has b, as words of the sentence that sorts first are skipped, whichever is given first."""
+def test_ties_and_distances() -> None:
+    """Of equal subsequences one is fixed; distances count to the nearest other word in either sentence."""
     assert align(["a", "b"], ["b", "a"]).tolist() == [[1, 0]]
     assert align(["b", "a"], ["a", "b"]).tolist() == [[0, 1]]
     assert align([*"xaby"], [*"xbay"]).tolist() == [[0, 0], [2, 1], [3, 3]]
     assert align([*"abc"], [*"cba"]).tolist() == [[2, 0]]  # as long as possible
-
-
-def test_distance_counts_the_words_to_the_nearest_other_word_in_either_sentence() -> None:
-    """Next to a word that is not shared it is 0; a word that only the second sentence has counts as well."""
     first, second = ["a", "b", "c", "d", "e", "f"], ["a", "b", "x", "c", "d", "f"]  # e is gone, x is new
     assert measure_gaps(align(first, second), (6, 6)).tolist() == [1, 0, 0, 0, 0]
     assert measure_gaps(align(first, first), (6, 6)).tolist() == [0] * 6

@@ -99,15 +99,6 @@ def test_perplexity_by_hand() -> None:
     assert masked[1] < 0
 
 
-def test_ensembles_by_hand() -> None:
-    """The mean of values."""
-    first, second = [np.array([1.0, 4.0, 4.0]), np.array([2.0])], [np.array([30.0, 10.0, 20.0]), np.array([4.0])]
-    assert [scores.tolist() for scores in ensemble([first, second])] == [[15.5, 7.0, 12.0], [3.0]]
-    assert [scores.tolist() for scores in ensemble([first])] == [scores.tolist() for scores in first]
-    with pytest.raises(BadInput, match=r"scores of the same words from every edit, found \[4, 3\]"):
-        ensemble([first, first[:1]])
-
-
 words = st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=30)
 sentences = st.lists(words, min_size=1, max_size=8).filter(lambda rows: any(right for row in rows for _, right in row))
 
@@ -152,11 +143,16 @@ def test_evaluation_is_scikit_learns(labelled_sentences: list[list[tuple[int, bo
 
 
 def test_the_two_auc_differ() -> None:
-    """Each sentence is ranked perfectly, but the second lies below the first: 1 by sentence, 3 of 4 pairs pooled."""
+    """AUC is 1 by sentence and 3 of 4 pooled, where the second lies below the first; ensembles are means."""
     actual = evaluate([np.array([9.0, 5]), np.array([2.0, 1])], [[True, False], [True, False]], draws=0)
     assert actual["metric"].to_list() == ["map", "auc_pooled", "auc_mean"]
     assert actual["value"].to_list() == [1, 0.75, 1]
     assert actual["low"].null_count() == 3
+    first, second = [np.array([1.0, 4.0, 4.0]), np.array([2.0])], [np.array([30.0, 10.0, 20.0]), np.array([4.0])]
+    assert [scores.tolist() for scores in ensemble([first, second])] == [[15.5, 7.0, 12.0], [3.0]]
+    assert [scores.tolist() for scores in ensemble([first])] == [scores.tolist() for scores in first]
+    with pytest.raises(BadInput, match=r"scores of the same words from every edit, found \[4, 3\]"):
+        ensemble([first, first[:1]])
 
 
 def test_what_is_left_out_is_counted() -> None:

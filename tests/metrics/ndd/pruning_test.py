@@ -42,16 +42,12 @@ def test_depths_and_subtrees_by_hand() -> None:
     assert actual["n"].to_list() == [9, 9, 9, 9, 2, 2, 1]
 
 
-def test_several_subtrees_side_by_side() -> None:
-    """`the old` are two leaves of man, `old man` leaves `the` behind, `what … left .` are two of sold, and last all."""
+def test_spans_of_several_subtrees() -> None:
+    """Leaves side by side are several subtrees; a span round another counts its words once."""
     spans = [[(4, 6)], [(5, 7)], [(3, 9)], [(0, 9)]]
     assert values(evaluate([UP] * 4, spans, subtree="one", draws=9))["subtree_2"] == 0
     actual = values(evaluate([UP] * 4, spans, subtree="several", draws=9))
     assert (actual["subtree_2"], actual["subtree_3_or_more"]) == (1 / 2, 1 / 2)
-
-
-def test_a_span_round_another_counts_its_words_once() -> None:
-    """`the old man` went round after `old`; both are subtrees, of three words in all; a whole sentence is none."""
     actual = evaluate([UP], [[(5, 6), (4, 7)]], draws=9)
     assert actual["n"].to_list() == [3, 3, 3, 3, 1, 0, 1]
     assert values(actual)["subtree_1"] == values(actual)["subtree_3_or_more"] == 1

@@ -38,19 +38,10 @@ def test_with_weights_of_one_it_is_sacrebleu(seed: int, smoothing: str, is_effec
 
 
 def test_fractional_weights_by_hand() -> None:
-    """PRC_1 and PRC_2 of (B.2), each word as much as its best weighted reference has it.
-
-    c = a a b c, r1 = a a b (0.5), r2 = a b b d (0.8). Unigrams: a min(2, max(0.5 · 2, 0.8 · 1)) = 1,
-    b min(1, max(0.5, 0.8 · 2)) = 1, c 0: 2 / 4. Bigrams: aa 0.5, ab max(0.5, 0.8), bc 0: 1.3 / 3. The closest length is
-    4, no penalty.
-    """
+    """PRC_1 and PRC_2 of (B.2), each word at its best weight; ΔBLEU of the same, where a bad match costs."""
     arguments = ("a a b c", ["a a b", "a b b d"], [0.5, 0.8])
     assert score_text(bleu(1), *arguments) == pytest.approx(0.5)
     assert score_text(bleu(2), *arguments) == pytest.approx(math.sqrt(0.5 * 1.3 / 3))
-
-
-def test_deltas_by_hand() -> None:
-    """ΔBLEU of the same: a max(0.5 · 2, 0.8), b max(0.5, 0.8), of 0.8 · 4; a match in a bad reference costs."""
     assert score_text(delta_bleu(1), "a a b c", ["a a b", "a b b d"], [0.5, 0.8]) == pytest.approx(1.8 / 3.2)
     # a 0.5, b -1 of 0.5 · 2: the sum is below 0
     assert score_text(delta_bleu(1), "a b", ["a c", "b d"], [0.5, -1]) == 0

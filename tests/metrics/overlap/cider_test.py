@@ -24,21 +24,13 @@ def test_it_is_the_plain_one(seed: int, is_d: bool, order: int, has_weights: boo
 
 
 def test_cosines_by_hand() -> None:
-    """Words of one document of two weigh log 2, those of both nothing: a b and a c have no word that counts.
-
-    x y meets x y at cosine 1 in words, and x z at 1 / 2; bigrams are 1 and 0. With weights 0.5 and 1 of K = 2:
-    (0.5 · 1 + 1 · 0.5) / 2 in words, 0.5 / 2 in bigrams, and their mean.
-    """
+    """Words of one document of two weigh log 2; CIDEr-D clips 2 to 1 and takes exp(-1 / 72) for a bigram more."""
     references = [[["x", "y"], ["x", "z"]], [["a", "b"], ["a", "c"]]]
     case = Case([["x", "y"], ["a", "d"]], references, [[0.5, 1.0], [1.0, 1.0]])
     frequencies = count_documents(references, 2)
     # of the second, a (log 2) is one of two words in each text
     assert score_case(cider(frequencies, 1), *case) == pytest.approx([0.5, 0.5])
     assert score_case(cider(frequencies, 2), *case)[0] == pytest.approx((0.5 + 0.25) / 2)
-
-
-def test_what_d_adds_by_hand() -> None:
-    """Of x x and x y: 2 clipped to 1 gives 10 / (2 √2), plain 2 / (2 √2); one bigram more costs exp(-1 / 72)."""
     references = [[["x", "y"]], [["o"]]]
     frequencies = count_documents(references, 1)
     short, longer = [["x", "x"], ["p"]], [["x", "x", "x"], ["p"]]

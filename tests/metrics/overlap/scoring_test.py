@@ -19,7 +19,7 @@ def make_case(count: int, right: int) -> Case:
 
 
 def test_all_metrics_by_name() -> None:
-    """Every metric scores a corpus and its candidates, in the order asked for, with its signature."""
+    """Every metric scores by its name, in the order asked for, with its signature; generators do as lists do."""
     case = draw_case(3, 60, kinds=3)
     metrics = build_metrics(list(METRICS), case.references)
     actual = measure(metrics, *case, draws=20)
@@ -30,10 +30,6 @@ def test_all_metrics_by_name() -> None:
     single = score_segments(metrics, *case)
     assert single.height == 60
     np.testing.assert_allclose(single.mean().row(0), actual["segment_mean"])
-
-
-def test_streams_are_read_once() -> None:
-    """Generators do as lists do."""
     case, other = draw_case(5, 30), draw_case(6, 30).candidates
     streams: Any = [iter(rows) for rows in case]
     assert measure([bleu(2)], *streams, size=4).equals(measure([bleu(2)], *case))
@@ -64,14 +60,6 @@ def test_paired_by_hand() -> None:
     assert grouped["p"][0] > row["p"]  # what is gained is in two articles of ten
 
 
-def test_negative_weights_are_for_delta_bleu_alone() -> None:
-    """ΔBLEU reads weights from -1; beside another metric they are an error."""
-    candidates = [["雪"]]
-    assert measure([delta_bleu(1)], candidates, [[["雪"], ["雨"]]], [[1, -1]])["score"].to_list() == [1]
-    with pytest.raises(BadInput, match="row 1, weights: expected numbers between 0 and 1, found -1"):
-        measure([delta_bleu(1), bleu(1)], candidates, [[["雪"], ["雨"]]], [[1, -1]])
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -89,7 +77,7 @@ def test_what_cannot_be_measured(options: dict[str, object], message: str) -> No
 
 
 def test_names_and_options() -> None:
-    """Options go to the metric they are for; unknown names, idle options and CIDEr without documents are errors."""
+    """Options go to their metric; unknown names, idle options and weights below 0 but for ΔBLEU are errors."""
     options = {"bleu_4": {"smoothing": "exp"}, "cider_d": {"sigma": 5}}
     actual = build_metrics(["bleu_4", "cider_d"], [[["雪"]]], options=options)
     assert "smoothing:exp" in actual[0].signature
@@ -100,3 +88,7 @@ def test_names_and_options() -> None:
         build_metrics(["bleu_1"], options={"meteor": {}})
     with pytest.raises(ValueError, match="CIDEr needs references for its document frequencies"):
         build_metrics(["cider"])
+    candidates = [["雪"]]
+    assert measure([delta_bleu(1)], candidates, [[["雪"], ["雨"]]], [[1, -1]])["score"].to_list() == [1]
+    with pytest.raises(BadInput, match="row 1, weights: expected numbers between 0 and 1, found -1"):
+        measure([delta_bleu(1), bleu(1)], candidates, [[["雪"], ["雨"]]], [[1, -1]])

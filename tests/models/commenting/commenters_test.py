@@ -36,7 +36,7 @@ def list_words(comments: list[list[commenters.Comment]]) -> list[list[list[str]]
 
 
 def test_what_is_read_of_an_article() -> None:
-    """Title, </s>, and the beginning of the content where it is read (AAC-21); unknown words are <unk>."""
+    """Title, </s> and the beginning of the content are read (AAC-21); a comment's words and end are learnt (AAC-22)."""
     word = {word: number for number, word in enumerate(WORDS)}
     both_parts, titles = make_model(), make_model(source="title")
     assert commenters.encode_article(titles, ["雨", "快"], ["好"]) == [word["雨"], UNKNOWN, END]
@@ -46,10 +46,6 @@ def test_what_is_read_of_an_article() -> None:
     assert commenters.encode_article(both_parts, list(SPECIAL)) == [UNKNOWN] * 4 + [END]  # no marks of ours
     with pytest.raises(BadInput, match="lists of words; found a text"):
         commenters.encode_article(both_parts, "雨又停了")
-
-
-def test_what_is_learnt_of_a_comment() -> None:
-    """Its words and its end; of one that is too long the beginning, which is no end (AAC-22)."""
     word = {word: number for number, word in enumerate(WORDS)}
     assert commenters.encode_comment(make_model(), ["真", "快"]) == [word["真"], UNKNOWN, END]
     assert commenters.encode_comment(make_model(), ["真"] * 4) == [word["真"]] * 4 + [END]

@@ -70,7 +70,7 @@ def test_padding_is_never_learnt() -> None:
 
 
 def test_words_are_numbered_by_hand() -> None:
-    """0 is padding, 1 every unknown word and an empty text, and of a long text the first words are read."""
+    """0 is padding, 1 an unknown word; the most frequent words are kept, of equal ones those that sort first."""
     texts = number_words(make_series([["路", "?", "雨", "雨"], [], ["", "soup"]]), WORDS, 3)
     assert texts.rows.tolist() == [4, 1, 2, 1, 1, 5]
     assert texts.starts.tolist() == [0, 3, 4, 6]
@@ -78,10 +78,6 @@ def test_words_are_numbered_by_hand() -> None:
     assert rows.tolist() == [[1, 5, 0], [4, 1, 2], [1, 0, 0]]
     assert lengths.tolist() == [2, 3, 1]
     assert number_words(make_series([]), WORDS, 3).starts.tolist() == [0]
-
-
-def test_the_vocabulary_is_the_most_frequent_words() -> None:
-    """Counts are over all texts; of equally frequent words those that sort first are kept."""
     parts = [make_series([["b", "b", "c"], []]), make_series([["a", "d", "", "", ""]])]
     assert build_vocabulary(parts, 3) == ["b", "a", "c"]
     assert build_vocabulary(parts, 30_000) == ["b", "a", "c", "d"]

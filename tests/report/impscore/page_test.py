@@ -51,11 +51,15 @@ def full_page() -> str:
 
 
 def test_every_part_is_there(full_page: str) -> None:
-    """Each part has its heading, a sentence that names the paper's section, and all but two a figure."""
+    """Each part names the paper's section, all but two have a figure; rows in another order change nothing."""
     check_sections(full_page, list(TITLES.values()), len(TITLES) - 2)
     sentences = [line for line in full_page.split("\n") if 'class="says"' in line]
     assert len(sentences) == len(TITLES)
     assert all("paper" in line or "section" in line for line in sentences)
+    reversed_rows = {name: PARTS[name].reverse() for name in ("triples", "audit", "studies")}
+    assert render(contents(**{**PARTS, **reversed_rows})) == full_page
+    for svg in re.findall(r"<svg.*?</svg>", full_page, re.DOTALL):
+        check_print(svg)
 
 
 def test_a_part_alone() -> None:
@@ -102,31 +106,19 @@ def test_only_the_final_model_on_the_test_part(full_page: str) -> None:
     assert "1 triples of the train split" in untested
 
 
-def test_the_newest_day_of_each_study_is_shown() -> None:
-    """A study made again replaces the older one on the page, and leaves other studies alone."""
+def test_studies_are_grouped_by_model() -> None:
+    """Studies of trainings come first, then the model's, then others'; the newest day of each is shown."""
+    diversity = DIVERSITY.with_columns(model_id=pl.lit("cd" * 32))
+    data_sets = DATA_SETS.with_columns(model_id=pl.lit("ab" * 32))
+    html = render(contents(studies=pl.concat([diversity, data_sets, SENSITIVITY.head(3)])))
+    by_model = [f"{TITLES[name]} (model {model * 6})" for name, model in (("data_sets", "ab"), ("diversity", "cd"))]
+    assert re.findall(r">([^<]+)</h2>", html) == [TITLES["sensitivity"], *by_model]
     old = DIVERSITY.with_columns(pl.col("subset").replace("davidson", "older"), day=datetime.date(2026, 11, 18))
     earlier = DATA_SETS.with_columns(day=datetime.date(2026, 11, 17))
     page_text = texts(render(contents(studies=pl.concat([old, DIVERSITY, earlier]))))
     assert "Random pairs of davidson" in page_text
     assert "older" not in page_text
     assert TITLES["data_sets"] in page_text
-
-
-def test_studies_are_grouped_by_model() -> None:
-    """Studies that train models come first, then those of the page's model, then those of others (audit C4)."""
-    diversity = DIVERSITY.with_columns(model_id=pl.lit("cd" * 32))
-    data_sets = DATA_SETS.with_columns(model_id=pl.lit("ab" * 32))
-    html = render(contents(studies=pl.concat([diversity, data_sets, SENSITIVITY.head(3)])))
-    by_model = [f"{TITLES[name]} (model {model * 6})" for name, model in (("data_sets", "ab"), ("diversity", "cd"))]
-    assert re.findall(r">([^<]+)</h2>", html) == [TITLES["sensitivity"], *by_model]
-
-
-def test_same_rows_same_bytes(full_page: str) -> None:
-    """Rows in another order give the same text, whose letters can be read in print."""
-    reversed_rows = {name: PARTS[name].reverse() for name in ("triples", "audit", "studies")}
-    assert render(contents(**{**PARTS, **reversed_rows})) == full_page
-    for svg in re.findall(r"<svg.*?</svg>", full_page, re.DOTALL):
-        check_print(svg)
 
 
 def test_names_stay_text(full_page: str) -> None:

@@ -84,10 +84,13 @@ def test_simulated_raters_are_warned_of(facts: Facts, has_warning: bool) -> None
 
 
 def test_nothing_deleted() -> None:
-    """A part without rows says so instead of leaving its heading bare."""
+    """A part without rows says so; bare addresses are written so that no program makes links of them."""
     assert "Reasons for dropped comments and labels None." in read_texts(
         FACTS._replace(deletions=FACTS.deletions.clear())
     )
+    card = render(use_name("see https://evil.example or www.evil.example"))
+    assert "https://" not in card
+    assert "www." not in card
 
 
 def use_name(name: str) -> Facts:
@@ -113,10 +116,3 @@ def test_names_stay_text(name: str) -> None:
     assert render_page(use_name(name)).elements == render_page(use_name("name")).elements
     assert read_texts(use_name(name)).count(" ".join(name.split())) >= 12
     assert render(use_name(name)).count("\n") == render(use_name("name")).count("\n")
-
-
-def test_addresses_are_no_links() -> None:
-    """Bare addresses are written so that programs that make links of them do not."""
-    card = render(use_name("see https://evil.example or www.evil.example"))
-    assert "https://" not in card
-    assert "www." not in card

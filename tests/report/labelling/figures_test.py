@@ -19,12 +19,18 @@ Draw = Callable[[pl.DataFrame], str]
 
 
 def test_funnel_shows_what_remains() -> None:
-    """Each step says how many it kept of how many; a step that read nothing has no bar."""
+    """Each step says how many it kept of how many; of an overlap both directions and Jaccard's are drawn."""
     svg = figures.draw_funnel(STEPS)
     check_print(svg)
     assert {"select", "400 of 5,000", "release", "366 of 400"} <= set(words(svg))
     nothing = STEPS.with_columns(pl.lit(0).alias(name) for name in ("read_count", "kept_count"))
     assert words(figures.draw_funnel(nothing)).count("0 of 0") == 2
+    matrix = build_matrix(OVERLAPS, "overlap")
+    assert matrix[0, 1] == pytest.approx(2 / 3, abs=1e-6)
+    assert matrix[1, 0] == 1
+    pair = OVERLAPS.filter(pl.col("a").is_in(["subtext", "sarcasm"]) & pl.col("b").is_in(["subtext", "sarcasm"]))
+    numbers = [text for text in words(figures.draw_overlaps(pair)) if re.fullmatch(r"\d\.\d\d", text)]
+    assert numbers == ["1.00", "0.67", "1.00", "1.00", "1.00", "0.67", "0.67", "1.00"]
 
 
 @pytest.mark.parametrize(("draw", "measures", "line"), [(draw_kappas, KAPPAS, "0.6"), (draw_taes, TAES, "0.53")])
@@ -37,13 +43,3 @@ def test_agreement_names_measures_and_the_line(draw: Draw, measures: dict[str, s
     # a star for each field that table 2 has, and one in the legend: it leaves emotion out
     assert stars(draw(AGREEMENT)) == len(set(NAMES) & set(TABLE_2)) + 1 == 6
     assert stars(figures.draw_predictability(PREDICTABILITY)) == 3
-
-
-def test_overlap_has_both_directions() -> None:
-    """Two of three with subtext have sarcasm, both with sarcasm have subtext: 0.67 and 1.00, Jaccard 0.67."""
-    matrix = build_matrix(OVERLAPS, "overlap")
-    assert matrix[0, 1] == pytest.approx(2 / 3, abs=1e-6)
-    assert matrix[1, 0] == 1
-    pair = OVERLAPS.filter(pl.col("a").is_in(["subtext", "sarcasm"]) & pl.col("b").is_in(["subtext", "sarcasm"]))
-    numbers = [text for text in words(figures.draw_overlaps(pair)) if re.fullmatch(r"\d\.\d\d", text)]
-    assert numbers == ["1.00", "0.67", "1.00", "1.00", "1.00", "0.67", "0.67", "1.00"]

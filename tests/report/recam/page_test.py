@@ -47,39 +47,40 @@ def whole() -> str:
 
 
 def test_every_part_is_there(whole: str) -> None:
-    """Parts stand in their order with seven figures; nothing lacks, and the models are named."""
+    """Parts stand in their order with seven figures, models are named; rows in another order change nothing."""
     check_sections(whole, list(TITLES.values()), 7)
     assert "Not measured" not in texts(whole)
     assert SIGNATURE in texts(whole)
     assert "Accuracy by part of speech and words of the passage" in texts(whole)
+    frames = {name: rows.sample(fraction=1, shuffle=True, seed=2) for name, rows in FRAMES.items() if name != "sample"}
+    assert render(DAY, [SIGNATURE], **frames, sample=SAMPLE) == whole
 
 
-def test_sizes_stand_beside_the_papers(whole: str) -> None:
-    """Splits stand in their order with the paper's of table 5, whose sums are 6,089, 6,186 and 12,275 (REC-27)."""
+def test_sizes_and_retrieval_stand_beside_the_papers(whole: str) -> None:
+    """Sizes stand beside those of table 5 (REC-27), ranks beside those of tables 3 and 4."""
     rows = tables(whole)[TITLES["items"]]
     assert rows[0] == [FIRST, "here", "1,450", "300", "7", "1,757"]
     assert rows[1] == [FIRST, "in the paper", "3,227", "2,025", "–", "6,089"]
     assert rows[3] == [SECOND, "in the paper", "3,318", "2,017", "–", "6,186"]
     assert sum(sum(sizes.values()) for sizes in SIZES.values()) == 12_275
     assert "85 targets 3,514 items 1,063 dropped items" in texts(whole)
-
-
-def test_the_funnel(whole: str) -> None:
-    """Each reason has its count, its share and what is left after it; the sentence says how many became targets."""
-    rows = tables(whole)
-    assert [FIRST, "too concrete", "300", "30.0", "200"] in rows[TITLES["funnel"]]
-    assert [SECOND, "is a target", "10", "1.0", "10"] in rows[TITLES["funnel"]]
-    assert f"75 of 1,000 words of the summaries are targets for {FIRST}" in texts(whole)
-    assert rows[TITLES["dropped"]] == [[SECOND, "same_options", "1,022"], [FIRST, "too_few_choices", "41"]]
-
-
-def test_retrieval_stands_beside_tables_3_and_4(whole: str) -> None:
-    """Each measure has the paper's beside it, a dash for a reader the paper has not."""
     rows = tables(whole)[TITLES["retrieval"]]
     numbers = ["0.230", "0.245", "0.150", "0.175", "0.300", "0.314", "0.370", "0.378"]
     assert rows[0] == [FIRST, "gated", *numbers, "5,311"]
     assert [row[1] for row in rows] == ["gated", "gloss", "ours"] * 2
     assert rows[2][3] == "–"
+
+
+def test_the_funnel_and_the_audit(whole: str) -> None:
+    """Reasons have counts and shares, the sentence says how many are targets; the best way on each set is named."""
+    rows = tables(whole)
+    assert [FIRST, "too concrete", "300", "30.0", "200"] in rows[TITLES["funnel"]]
+    assert [SECOND, "is a target", "10", "1.0", "10"] in rows[TITLES["funnel"]]
+    assert f"75 of 1,000 words of the summaries are targets for {FIRST}" in texts(whole)
+    assert rows[TITLES["dropped"]] == [[SECOND, "same_options", "1,022"], [FIRST, "too_few_choices", "41"]]
+    text = texts(whole)
+    assert f"on {FIRST} often_right reaches 0.310, and 1 of 3 baselines are within 2 points of chance" in text
+    assert ["here", FIRST, "longest", "0.190", "0.012", "0.200", "837"] in tables(whole)[TITLES["audit"]]
 
 
 def test_a_reader_never_stands_alone(whole: str) -> None:
@@ -90,13 +91,6 @@ def test_a_reader_never_stands_alone(whole: str) -> None:
     numbers = ["0.240 0.210 to 0.270", "0.200", "0.310 often_right", "−0.070", "0.243", "851"]
     assert rows[-1] == ["gated", "paper", FIRST, SECOND, *numbers]
     assert len(rows) == READERS.height
-
-
-def test_the_audit(whole: str) -> None:
-    """The sentence names the best way on each set and how many baselines are within two points of chance."""
-    text = texts(whole)
-    assert f"on {FIRST} often_right reaches 0.310, and 1 of 3 baselines are within 2 points of chance" in text
-    assert ["here", FIRST, "longest", "0.190", "0.012", "0.200", "837"] in tables(whole)[TITLES["audit"]]
 
 
 def test_comparisons_and_the_matrix(whole: str) -> None:
@@ -130,12 +124,6 @@ def test_breakdown_quality_and_sample(whole: str) -> None:
     assert first[4].endswith("…")
     assert len(first[4]) <= PASSAGE + 1
     assert second[4] == "It was of stone."
-
-
-def test_same_rows_same_bytes(whole: str) -> None:
-    """Rows in another order give the same page, but for the sample, which stands as it comes."""
-    frames = {name: rows.sample(fraction=1, shuffle=True, seed=2) for name, rows in FRAMES.items() if name != "sample"}
-    assert render(DAY, [SIGNATURE], **frames, sample=SAMPLE) == whole
 
 
 def test_measured_numbers_fit_the_page() -> None:

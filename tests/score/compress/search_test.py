@@ -99,12 +99,15 @@ def test_costs_that_are_left_unfinished_change_nothing(
 
 
 def test_rounds_go_on_until_nothing_is_cheap_enough() -> None:
-    """What costs at most the threshold goes, the rest stays, and no more rounds than wanted are run."""
+    """What costs at most the threshold goes, in so many rounds at most; a ratio takes the cheapest first."""
     words = list("0120")
     assert compress([words], by_letter, Search(threshold=99, spans="released"))[0].is_kept[-1]  # NDD-14
     assert compress([words], by_letter, Search(threshold=0.5))[0].is_kept.tolist() == [False, True, True, False]
     assert compress([words], by_letter, Search(threshold=-1))[0].is_kept.all()
     assert compress([words], by_letter, Search(threshold=99, longest=1))[0].is_kept.sum() == 1
+    words = list("58361724")
+    actual = compress([words], by_letter, Search(ratio=0.5, longest=1, threshold=0.1))[0]
+    assert [word for word, stays in zip(words, actual.is_kept, strict=True) if stays] == list("5867")
 
 
 @settings(max_examples=30, deadline=None)
@@ -114,13 +117,6 @@ def test_a_ratio_is_met_to_the_word(sentences: list[list[str]], ratio: float) ->
     compressions = compress(sentences, scorers.ndd(Drawn()), Search(ratio=ratio, longest=3))
     for words, actual in zip(sentences, compressions, strict=True):
         assert actual.is_kept.sum() == max(1, round(ratio * len(words)))
-
-
-def test_a_ratio_takes_the_cheapest_first() -> None:
-    """Where costs add up over words, what is left are the dearest ones."""
-    words = list("58361724")
-    actual = compress([words], by_letter, Search(ratio=0.5, longest=1, threshold=0.1))[0]
-    assert [word for word, stays in zip(words, actual.is_kept, strict=True) if stays] == list("5867")
 
 
 def test_a_ratio_does_not_hang_on_the_scale_of_the_scorer() -> None:

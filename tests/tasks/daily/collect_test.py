@@ -120,12 +120,14 @@ def test_contradictory_parameters_of_a_fetch_are_refused(home: Path, change: dic
         collect.list_sources(**options | change)
 
 
-def test_a_source_that_is_not_in_the_file(tables: Path) -> None:
-    """Asking a file of one site for another one's rows is bad input, not silence; so is a name in capitals."""
+def test_what_is_not_asked_for_is_refused(tables: Path) -> None:
+    """Another site's rows, a name in capitals, and an address where an id is due are bad input."""
     with pytest.raises(BadInput, match="no rows of source 'weibo'"):
         collect.import_files(sample.list_pages("zhihu"), "weibo", DAY)
     with pytest.raises(BadInput, match="small letters"):
         collect.import_files(sample.list_pages("zhihu"), "Forum", DAY)
+    with pytest.raises(BadInput, match="not a thread id"):
+        collect.fetch_threads("netease", ["http://127.0.0.1:9/steal"], DAY, cookie="MUSIC_U=1")
 
 
 def test_a_bad_file_changes_nothing(tables: Path, tmp_path: Path) -> None:
@@ -228,12 +230,6 @@ def test_a_refusal_keeps_what_came_before(tables: Path, monkeypatch: pytest.Monk
         monkeypatch.setattr(netease, "ARTICLE", None)
         with pytest.raises(Refused, match="robots"):
             collect.fetch_threads("netease", ["1"], "2026-11-18", limits=quick)
-
-
-def test_an_address_is_no_thread(tables: Path) -> None:
-    """Only ids are taken: a cookie must not follow an address somebody typed."""
-    with pytest.raises(BadInput, match="not a thread id"):
-        collect.fetch_threads("netease", ["http://127.0.0.1:9/steal"], DAY, cookie="MUSIC_U=1")
 
 
 @pytest.mark.parametrize("key", [b"k" * 32, None])

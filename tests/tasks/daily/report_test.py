@@ -78,17 +78,13 @@ def test_hostile_comment_is_text(imported: object, bring: Bring) -> None:
 
 
 def test_day_without_scores(scored: object) -> None:
-    """A day nobody scored is Missing, the message says what to run; a path is no day; no page is written."""
+    """A day nobody scored is Missing, a path is no day; a check that does not hold is named with its first rows."""
     remedy = f"run `undertone score implicitness --day {NEXT}`"
     with pytest.raises(Missing, match=f"no comment of {NEXT} has a score; {remedy}"):
         report.write(NEXT)
     with pytest.raises(BadInput, match="not a day"):
         report.write("../../etc/passwd")
     assert not settings.reports().exists()
-
-
-def test_violated_check_is_told(scored: object) -> None:
-    """Every check holds on the sample; one that does not hold is BadInput with its name and the first rows."""
     for name in warehouse.list_checks():
         report.check(name, DAY)
     warehouse.overwrite("comments", warehouse.make_slice(source="weibo", day=DAY), empty("comments"))

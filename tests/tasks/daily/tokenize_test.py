@@ -39,14 +39,6 @@ def tokenized_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return all_texts
 
 
-def test_run_twice(scored: object, tokenized_texts: list[str]) -> None:
-    """A second run cuts nothing and leaves the same rows."""
-    before = tokens()
-    assert tokenize.run(DAY) == before.height
-    assert tokenized_texts == []
-    assert_frame_equal(tokens(), before)
-
-
 @pytest.mark.parametrize("rows", [7, 100_000])
 def test_size_of_shards_does_not_matter(
     scored: object, tokenized_texts: list[str], rows: int, monkeypatch: pytest.MonkeyPatch

@@ -80,7 +80,7 @@ def test_every_table_has_a_rule_and_a_row_here() -> None:
 
 
 def test_what_is_theirs_goes_and_what_is_others_stays(outcome: Outcome) -> None:
-    """No file of the lake, catalog, caches and folders holds it, every other row is as it was, and all checks hold."""
+    """No store holds it, other rows are as they were, checks hold; receipts count and tell nothing of whom."""
     assert warehouse.search(WORDS) == []
     for name in WORLD:
         if not name.endswith("erasures"):
@@ -93,10 +93,6 @@ def test_what_is_theirs_goes_and_what_is_others_stays(outcome: Outcome) -> None:
     index = (settings.reports() / "index.html").read_text(encoding="utf-8")
     assert re.findall(r"href=\"([^\"]*)", index) == ["index-2026-11-18.html", "2026-11-18.html"]
     assert outcome.report_days == ["2026-11-19"]
-
-
-def test_receipts_count_and_tell_nothing(outcome: Outcome) -> None:
-    """A row a store with what went; of whom and what it was is nothing in them, not even a hash."""
     receipts = {row["store"]: row["row_count"] for row in outcome.receipts.to_dicts()}
     assert (receipts["tokens"], receipts["pairs"], receipts["comments"]) == (2, 3, 5)  # comments: three go, two mended
     assert outcome.receipts.select("kind", "request_count").unique().rows() == [("user_id", 1)]

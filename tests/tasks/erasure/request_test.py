@@ -180,7 +180,7 @@ def test_a_post_of_the_user_goes_with_them(tables: Path) -> None:
 
 
 def test_words_of_others_are_no_trace(tables: Path) -> None:
-    """What somebody else says too, whole or in part, is not looked for; a common beginning is found by the whole."""
+    """What others say too, whole or in part, is not looked for, nor are the words that document a column."""
     same, part = "these are words that we both wrote down", "a long beginning that both of them have, and"
     texts = [(same, USER), (same, "b" * 32), (f"{part} mine", USER), (f"{part} yours", None)]
     put_rows("comments", [{"text": text, "user_id": user} for text, user in texts])
@@ -189,10 +189,6 @@ def test_words_of_others_are_no_trace(tables: Path) -> None:
     run.forget(PERSON)
     assert held("sentences")["item_id"].to_list() == ["1", "3"]
     assert held("comments").height == 2
-
-
-def test_words_of_our_documentation_are_no_trace(tables: Path) -> None:
-    """A comment that equals the documentation of a column is erased; the tables' metadata still has those words."""
     put_comments(str(TABLES["comments"].schema.columns()["text"].description))
     run.forget(PERSON)
     assert USER not in held("comments")["user_id"].to_list()

@@ -27,17 +27,13 @@ def sentences() -> pl.DataFrame:
 
 
 def test_model_and_baselines(model: str, sentences: pl.DataFrame) -> None:
-    """The model stands first with means in [-1, 1]; the plain number of characters is what its rule gives by hand."""
+    """The model stands first and ranks by its own scores: in their order tau and rho are 1, reversed -1."""
     rows = {row["by"]: row for row in rank.rank(sentences, model).to_dicts()}
     assert list(rows) == ["implicitness", "longer", "length", "punctuation", "words"]
     # "up": all three pairs rise; "down": two of three pairs fall, "bb" and "a?" tie
     assert rows["longer"]["kendall_tau"] == pytest.approx((3 / 3 + (0 - 2) / 3) / 2, abs=1e-6)
     assert all(-1 <= row["kendall_tau"] <= 1 and -1 <= row["spearman_rho"] <= 1 for row in rows.values())
     assert {row["group_count"] for row in rows.values()} == {2}
-
-
-def test_ranks_by_implicitness(model: str, sentences: pl.DataFrame) -> None:
-    """Groups in the order of the model's own scores have tau and rho 1, in the opposite order -1."""
     scored = scoring.add_scores(sentences, "text", model).sort("group", "implicitness")
     for descending, expected in ((False, 1.0), (True, -1.0)):
         level = pl.col("implicitness").rank("ordinal", descending=descending).over("group").cast(pl.Int64)

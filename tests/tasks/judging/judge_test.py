@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import sqlalchemy as sa
 
 from pipeline import settings, warehouse
 from pipeline.errors import Refused, Retry
@@ -31,6 +30,7 @@ TRUTH = np.random.default_rng(4).normal(0, 1.5, 24).round(2)
 TEXTS = [f"This says {value} #{number}" for number, value in enumerate(TRUTH)]
 ROWS = pl.DataFrame({"text": TEXTS, "context": ["What does it say?", None] * 12})
 PAIRWISE = Plan(mode="pairwise", rounds=5)
+SHORT = Plan(mode="pairwise", comparisons=4, rounds=2)
 
 
 def read_value(text: str) -> float:
@@ -89,7 +89,7 @@ def test_the_order_is_recovered(server: Server, plan: Plan) -> None:
 
 def test_each_round_waits_for_the_one_before(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a failure the round is sent again and no other; no answer is paid for twice, and the result is the same."""
-    whole = judge(server, PAIRWISE)
+    whole = judge(server, SHORT)
     monkeypatch.setattr(client, "ask", partial(client.ask, max_retries=0))
     with Server(write=write) as other:
         options = build_options(other, run_id="r2")._replace(model="judge-1", revision="2")
@@ -97,14 +97,14 @@ def test_each_round_waits_for_the_one_before(server: Server, monkeypatch: pytest
         broken = json.dumps(questions[5], ensure_ascii=False)
         other.errors = {broken: (500, {"error": {"message": "oops"}})}
         with pytest.raises(Retry, match="1 of 24 requests are open"):
-            work.judge(ROWS, PAIRWISE, options, work.ask_service(options))
+            work.judge(ROWS, SHORT, options, work.ask_service(options))
         assert len(other.served) == 23  # the first round alone
         other.errors = {}
-        again = work.judge(ROWS, PAIRWISE, options, work.ask_service(options))
+        again = work.judge(ROWS, SHORT, options, work.ask_service(options))
         assert other.paid == 0
         cached = options._replace(mode="cache-only")
-        third = work.judge(ROWS, PAIRWISE, cached, work.ask_service(cached))
-        assert other.served.total() == 240
+        third = work.judge(ROWS, SHORT, cached, work.ask_service(cached))
+        assert other.served.total() == 96
     columns = ["implicitness_judged", "low", "high", "answers"]
     assert again.rows.select(columns).equals(whole.rows.select(columns))
     assert third.rows.equals(again.rows)
@@ -156,24 +156,11 @@ def test_log_probabilities_replace_repeats(server: Server, tmp_path: Path) -> No
     assert work.choose_params(Plan("subtext"), None) == work.choose_params(PAIRWISE, None) == {}
 
 
-def test_a_ledger_of_an_earlier_version_is_extended(tmp_path: Path) -> None:
-    """A ledger without the column for log probabilities gets it, and keeps its answers."""
-    uri = f"sqlite:///{tmp_path}/ledger.db"
-    ledger.open_ledger(uri)
-    ledger.close()
-    engine = sa.create_engine(uri)
-    with engine.begin() as con:
-        con.execute(sa.text("alter table answers drop column logprobs"))
-    engine.dispose()
-    assert ledger.look_up(ledger.open_ledger(uri), ["0" * 64]) == ({}, {})
-    ledger.close()
-
-
 def test_batches_go_round_by_round(server: Server) -> None:
     """Each call collects the round before and submits the next; none is submitted twice."""
-    plan, options = Plan(mode="pairwise", comparisons=4, rounds=2), build_options(server)
+    options = build_options(server)
     batches: list[pl.DataFrame] = []
-    results = [work.judge(ROWS, plan, options, work.ask_batch(options, batches)) for _ in range(3)]
+    results = [work.judge(ROWS, SHORT, options, work.ask_batch(options, batches)) for _ in range(3)]
     assert (results[0].round, len(results[0].open_requests)) == (1, 24)
     assert (results[-1].round, results[-1].open_requests) == (2, [])
     assert len(server.batches) == 2

@@ -60,11 +60,14 @@ def test_a_frame_comes_back_with_its_texts_compressed() -> None:
     assert (empty.height, empty.schema["after"]) == (0, pl.List(pl.String))
 
 
-def test_a_text_that_keeps_its_words_comes_back() -> None:
-    """Blanks, marks and hostile words stand as they did where nothing is dropped; a tab is a blank between words."""
+def test_a_text_that_keeps_its_words_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is dropped a text comes back; more texts than are searched at once give what each gives alone."""
     texts = [*PLAIN, " ".join(HOSTILE)]
     rows = compress(*texts, "a\tb", search=Search(ratio=1)).select("compressed", "ratio", "after").rows()
     assert rows == [(text, 1.0, [text]) for text in (*texts, "a b")]
+    monkeypatch.setattr(systems, "_BATCH_SIZE", 4)
+    words = compressions.load_items()["words"].to_list()[:5]
+    assert list_rounds(words * 2, HALF) == [list_rounds([sentence], HALF)[0] for sentence in words] * 2
 
 
 @settings(max_examples=25)
@@ -84,13 +87,6 @@ def test_each_round_takes_from_the_one_before(words: list[str]) -> None:
     assert result["after"][-1] == result["compressed"]
     assert result["compressed"]
     assert 0 < result["ratio"] <= 1
-
-
-def test_sentences_are_compressed_alike_in_any_company(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More than are searched at once give what each gives alone."""
-    monkeypatch.setattr(systems, "_BATCH_SIZE", 4)
-    words = compressions.load_items()["words"].to_list()[:5]
-    assert list_rounds(words * 2, HALF) == [list_rounds([sentence], HALF)[0] for sentence in words] * 2
 
 
 def test_trees_are_needed_where_subtrees_are_asked_for() -> None:

@@ -26,7 +26,7 @@ DAY = sample.DAY
 SMALL = {"hidden": 6, "longest": 40, "longest_gloss": 8, "epochs": 1, "vocabulary": 0}
 RULES = targets.RULES._replace(similar=0.9999)  # the tiny encoder's vectors are random
 CHOOSING = Choosing(rule="paper", numbers=SMALL)
-FIRST = building.SUBTASKS[0]
+FIRST, SECOND = building.SUBTASKS
 
 pytestmark = pytest.mark.usefixtures("wordnet", "tiny_encoder")
 
@@ -78,6 +78,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path, shared_wo
         counts = publish_all(targets.plan())
         with_targets = copy("targets")
         jobs = {subtask: options.list_jobs([subtask]) for subtask in building.SUBTASKS}
+        jobs[SECOND] = [job for job in jobs[SECOND] if job["reader"] == "gated"]  # of one, readers propose as of two
         proposals = {subtask: [options.stage_proposals(job, CHOOSING) for job in jobs[subtask]] for subtask in jobs}
         return Stock(folder / "home", with_targets, counts, copy("staged"), proposals)
 

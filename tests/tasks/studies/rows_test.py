@@ -84,17 +84,13 @@ def build_options(server: Server, model: str = "small-model", **more: Any) -> as
     return asking.Options(model, endpoint=asking.find_endpoint(server.url, "secret"), **more)
 
 
-def test_cells_of_the_ablation() -> None:
-    """Twelve designs, three runs each: 36 trainings, each once (table 2, IMP-29)."""
+def test_cells_of_the_grids() -> None:
+    """Twelve designs and 120 settings, three runs each, are each trained once (IMP-29, IMP-30)."""
     cells = study_rows.list_cells("ablation", 3)
     assert Counter(cell["run"] for cell in cells) == {0: 12, 1: 12, 2: 12}
     assert [cell["setting"] for cell in cells[::3]] == [design._asdict() for design in DESIGNS]
     with pytest.raises(BadInput, match="no study of trainings 'data_sets'; there are ablation, sensitivity"):
         study_rows.list_cells("data_sets", 1)
-
-
-def test_cells_of_the_sensitivity() -> None:
-    """Six by five by four settings, three runs each: 360 trainings, each once (figures 4 and 10, IMP-30)."""
     cells = study_rows.list_cells("sensitivity", 3)
     assert len(cells) == len({json.dumps(cell, sort_keys=True) for cell in cells}) == 360
     for name, count in (("gamma_implicitness", 6), ("gamma_pragmatics", 5), ("alpha", 4)):

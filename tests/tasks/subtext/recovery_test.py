@@ -101,16 +101,12 @@ def test_both_steps_or_a_reason(reader: Server) -> None:
     assert pairs.build("recovery", "2026-11-19") == 0  # a meaning is no explicit form of ImpScore
 
 
-def test_what_the_cache_lacks_has_no_answer(tables: Path) -> None:
-    """From an empty cache every comment is there, with the reason, for a command that counts; a task is refused."""
+def test_what_the_cache_lacks_has_no_answer(tables: Path, reader: Server) -> None:
+    """From an empty cache every comment is there with the reason; a choice is the place of its option."""
     with pytest.raises(Refused, match=r"none of 4 requests has an answer \(4: not in the ledger"):
         recovery.recover(ROWS, Options("small", mode="cache-only"))
     summary = Summary()
     result = recovery.recover(ROWS, Options("small", mode="cache-only", summary=summary))
     assert (len(summary.missing), summary.exit_code) == (4, 3)
     assert result["reason"].to_list() == ["no_answer"] * 4
-
-
-def test_choices(reader: Server) -> None:
-    """The places of the chosen options."""
     assert recovery.choose(CHOICES, build_options(reader)) == [1, 1]

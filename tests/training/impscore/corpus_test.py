@@ -7,16 +7,12 @@ from pipeline.training.impscore.fit import SIDES, make_corpus
 
 
 def test_triples_point_at_their_texts(pairs: pl.DataFrame, groups: pl.DataFrame) -> None:
-    """Each row of `triples` names the implicit, explicit and negative text of its pair; each text stands once."""
+    """Row numbers point at the texts of each triple; a group's rows come by level, of its own split alone."""
     corpus = make_corpus(pairs, groups)
     assert len(set(corpus.texts)) == len(corpus.texts)
     assert {*corpus.texts} == {t for side in SIDES for t in pairs[side]} | {*groups["text"]}
     assert [tuple(corpus.texts[i] for i in row) for row in corpus.triples.tolist()] == pairs.select(SIDES).rows()
     assert [corpus.texts[i] for i in corpus.graded.tolist()] == groups["text"].to_list()
-
-
-def test_groups_run_from_explicit_to_implicit(pairs: pl.DataFrame, groups: pl.DataFrame) -> None:
-    """A group's rows come by level, in whatever order its sentences were given; other splits' groups stay out."""
     corpus = make_corpus(pairs.clear(), groups.sample(fraction=1.0, shuffle=True, seed=3))
     expected = groups.sort("group", "level").group_by("group", maintain_order=True).agg("text")["text"].to_list()
     assert [[corpus.texts[i] for i in rows] for rows in corpus.select_groups("train")] == expected

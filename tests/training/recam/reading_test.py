@@ -23,17 +23,13 @@ def make_items(*pairs: tuple[str, str]) -> pl.DataFrame:
 
 
 def test_an_article_is_cut_once() -> None:
-    """Two items of one article share its words; a word has one number everywhere, the placeholder -1."""
+    """Items of an article share its words, the first of which are kept; of a question those by the placeholder."""
     items = make_items(("The cold sea", "a @placeholder sea"), ("The cold sea", "sea@placeholder"))
     texts = reading.tokenize(items, Recipe())
     assert [[texts.words[i] for i in ids] for ids in texts.articles] == [["The", "cold", "sea"]]
     assert texts.article_of.tolist() == [0, 0]
     questions = [["@" if i < 0 else texts.words[i] for i in ids] for ids in texts.questions]
     assert questions == [["a", "@", "sea"], ["sea", "@"]]
-
-
-def test_texts_are_cut_at_the_longest() -> None:
-    """Of an article the first words are kept, of a question those next to its placeholder."""
     texts = reading.tokenize(make_items(("one two three", "one two @placeholder three one")), Recipe(longest=1))
     assert [len(texts.articles[0]), texts.words[texts.articles[0][0]]] == [1, "one"]
     assert ["@" if i < 0 else texts.words[i] for i in texts.questions[0]] == ["two", "@", "three"]
@@ -42,10 +38,14 @@ def test_texts_are_cut_at_the_longest() -> None:
 
 
 def test_rows_of_words() -> None:
-    """The word as it is written goes before its small letters; what has no vector is row 1, an empty text as well."""
+    """The word as written goes before its small letters, without a vector to row 1; candidates are in small letters."""
     lexicon = Lexicon(VECTORS.words, 3)
     assert lexicon.rows(["The", "Sea", "sea", "SEA", "odd"]).tolist() == [3, 4, 6, 6, 1]
     assert lexicon.rows([]).tolist() == [1]
+    row = make_items(("the", "@placeholder"))
+    assert reading.list_options(row, "options") == [["cold", "warm", "odd", "calm", "wet"]]
+    assert reading.list_options(row, "vocabulary") == [["warm"]]
+    assert reading.list_options(row.with_columns(answer=pl.lit("Hot")), "vocabulary") == [["hot"]]
 
 
 @given(st.sets(st.sampled_from(["THE", "Sea", "sea", "Cold", "odd"])), st.integers(0, 5))
@@ -87,14 +87,6 @@ def test_inputs_of_batches() -> None:
     assert [ids.tolist() for ids in inputs.questions] == [[6, 2], [2, 1]]
     assert inputs.place.tolist() == [1, 0]
     assert inputs.lengths().tolist() == [2, 1]
-
-
-def test_candidates_are_known_in_small_letters() -> None:
-    """Options, or the answer alone: that of a column, or the option at the label."""
-    row = make_items(("the", "@placeholder"))
-    assert reading.list_options(row, "options") == [["cold", "warm", "odd", "calm", "wet"]]
-    assert reading.list_options(row, "vocabulary") == [["warm"]]
-    assert reading.list_options(row.with_columns(answer=pl.lit("Hot")), "vocabulary") == [["hot"]]
 
 
 def test_a_word_without_gloss_is_its_own() -> None:
