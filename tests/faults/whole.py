@@ -179,7 +179,7 @@ def report(do: Do, *, is_whole: bool) -> None:
     do("daily.report.write", DAY)
     if is_whole:
         do("labelling.release.write_page", "csd", DAY)
-    do("operate.heal.find_holes")
+    do("operate.backfill.find_holes")
     for name in ("comments", "tokens", "scores", "labels") if is_whole else ():
         do("pipeline.warehouse:maintain", name)
 

@@ -58,7 +58,7 @@ def test_distance_explained(run: Run) -> None:
     [
         (("--divergence", "l2"), "divergence: expected one of hellinger, kl, kl_reversed, found 'l2'"),
         (("--weights", "all"), "weights: expected one of mean, sum, distance, found 'all'"),
-        (("--lang", "fr"), "lang: expected one of en, zh, found 'fr'"),
+        (("--lang", "fr"), "no language 'fr'; there are en, zh"),
         (("--model", "no-such"), "'no-such' is not a folder, and a hub name needs a pinned revision"),
     ],
 )
