@@ -78,9 +78,9 @@ def prepare(context: Any) -> None:
     """Record the attempt, and look for the GPU that the task is meant for."""
     mark_attempt(context)
     if context["task"].queue == GPU["queue"]:
-        from pipeline.tasks.record import devices
+        from pipeline.tasks.record import due
 
-        devices.check_gpu()
+        due.check_gpu()
 
 
 def mark_attempt(context: Any) -> None:

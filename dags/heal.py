@@ -27,10 +27,10 @@ def heal() -> None:
     @task
     def holes(dag_run: Any = None, dag: Any = None) -> dict[str, list[str]]:
         from pipeline import slices
-        from pipeline.tasks.operate import heal
+        from pipeline.tasks.operate import backfill
 
         slices.check_params(dag_run.conf, dag.params)
-        return heal.find_holes()
+        return backfill.find_holes()
 
     @task(outlets=tables(" ".join(sorted({*FOLLOWED.values()}))))
     def announce(missing_days: dict[str, list[str]], outlet_events: Any = None) -> dict[str, list[str]]:

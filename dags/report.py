@@ -43,9 +43,9 @@ def report() -> None:
 
     @task(inlets=tables("runs dropped"), outlets=[PAGES["health"]])
     def health(day: str) -> str:
-        from pipeline.tasks.daily import health
+        from pipeline.tasks.daily import report
 
-        return health.write_page(day)
+        return report.write_health(day)
 
     day = resolve_day()
     health(day)

@@ -61,11 +61,11 @@ def score() -> None:
 
     @task(inlets=tables("comments models"), outlets=tables("projections runs"), **GPU)
     def places(day: str, params: Any = None, run_id: Any = None) -> int:
-        from pipeline.tasks.daily import projections
+        from pipeline.tasks.daily import score
 
         if not params["map"]:
             raise AirflowSkipException("the parameter map is off")
-        return projections.run(day, run_id)
+        return score.place_texts(day, run_id)
 
     @task(
         inlets=tables("comments models"),

@@ -122,9 +122,9 @@ def studies() -> None:
     # on the queue `gpu`, as it embeds the sentences that it shows; none_failed: people may not be asked
     @task(**GPU, inlets=tables("studies"), outlets=[PAGES["studies"]], trigger_rule=TriggerRule.NONE_FAILED)
     def page(row_count: Any, day: str) -> str:
-        from pipeline.tasks.studies import page
+        from pipeline.tasks.studies import rows
 
-        return page.write(day)
+        return rows.write_report(day)
 
     day = resolve_day()
     is_due = check_due(day)

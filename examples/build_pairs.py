@@ -5,9 +5,9 @@ The answers are those of the sample. A model that orders pairs has to beat the l
 
 from pipeline import sample
 from pipeline.examples.impscore import pairs
-from pipeline.llm import cassette
+from pipeline.llm import request
 
-built, dropped = pairs.pair_completions(cassette.read(sample.COMPLETIONS))
+built, dropped = pairs.pair_completions(request.read_cassette(sample.COMPLETIONS))
 print(f"{built.height} pairs, {dropped.height} answers dropped")
 for row in built.filter(lang="en").head(3).iter_rows(named=True):
     print(f"- {row['implicit']}\n  {row['explicit']}")

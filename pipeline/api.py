@@ -198,13 +198,14 @@ def distil(texts: Sequence[str], values: Sequence[float | None], out: str) -> di
 
     from pipeline import warehouse
     from pipeline.tasks.calibration import distillation
+    from pipeline.tasks.record import model_registry
 
     _check_texts(texts=texts)
     if len(values) != len(texts):
         raise BadInput(f"values: expected {len(texts)}, as many as texts, found {len(values)}")
     warehouse.create()
     rows = distillation.select_judged(distillation.build_rows(texts, values), "texts")
-    distillation.train_file(rows, Path(out))
+    model_registry.train_into(Path(out), lambda: distillation.fit(rows))
     return dict(distillation.measure_model(rows, out).select("lang", "spearman").iter_rows())
 
 

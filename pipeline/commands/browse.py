@@ -25,7 +25,7 @@ from pipeline.commands.terminal.options import this_run
 from pipeline.errors import BadInput, Missing, Refused, UndertoneError, check_name
 from pipeline.io.atomic import check_empty, create_folder
 from pipeline.report.browse.corpus import POLICY, TYPES, Corpus, decode_view, parse_view, read_page, write_site
-from pipeline.tasks.labelling import judgements
+from pipeline.tasks.labelling import projects
 from pipeline.tasks.record.retry import retry
 
 log = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ def browse(
     parse_view(where, corpus.columns)
 
     def judge(number: int, score: str, rater: str) -> int:
-        return retry(judgements.add, *corpus.read_rank(number, score), rater, this_run())
+        return retry(projects.add_judgement, *corpus.read_rank(number, score), rater, this_run())
 
     with Server(corpus, judge, port) as server:
         try:

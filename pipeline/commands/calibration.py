@@ -15,6 +15,7 @@ from pipeline.errors import BadInput
 from pipeline.progress import track
 from pipeline.tasks.calibration import calibrate as comparison
 from pipeline.tasks.calibration import distillation
+from pipeline.tasks.record import model_registry
 from pipeline.tasks.record.retry import retry
 from pipeline.tasks.studies import validation
 
@@ -111,7 +112,7 @@ def distil(
         frames.append(distillation.measure_curve(rows, price=price))
     with TemporaryDirectory() as scratch:
         if folder := out or (Path(scratch) / "model" if curve else None):
-            distillation.train_file(rows, folder, force=force)
+            model_registry.train_into(folder, lambda: distillation.fit(rows), force=force)
             ref = str(folder)
         else:
             ref = retry(distillation.train, rows, day or shared.today(), promote=promote, run_id=shared.this_run())

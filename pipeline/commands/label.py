@@ -211,11 +211,11 @@ def guidelines(
 
     Example: `undertone label guidelines --lang en -o guidelines.html`
     """
-    from pipeline.report.labelling import guidelines as page
+    from pipeline.report.labelling import data_card as page
 
     if out and not out.parent.is_dir():
         raise Missing(f"{out}: there is no folder {out.parent}")
-    html = page.render(lang)
+    html = page.render_guidelines(lang)
     if out:
         write_text(out, html)
     echo(out or pages.write_page(f"guidelines-{lang}.html", html))

@@ -16,7 +16,6 @@ from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.io.rows import read_chunks
 from pipeline.progress import track
 from pipeline.tasks.impscore import rank, references, scoring
-from pipeline.tasks.impscore import selftest as work
 from pipeline.tasks.record.retry import retry
 
 
@@ -127,10 +126,10 @@ def project(day: shared.Day = "") -> None:
 
     Example: `undertone project --day 2026-11-19`
     """
-    from pipeline.tasks.daily import projections
+    from pipeline.tasks.daily import score
 
     with track("placing") as on_progress:
-        count = retry(projections.run, day, shared.this_run(), on_progress)
+        count = retry(score.place_texts, day, shared.this_run(), on_progress)
     _check_count(count, day)
     console.report(f"placed {format_quantity(count, 'text')} of {day} on the map of `undertone browse`")
 
@@ -153,22 +152,18 @@ def distance(
     def measure_chunks() -> Iterator[pl.DataFrame]:
         for chunk in read_chunks(pairs, encoding):
             frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
-            first, second = _choose_columns(pairs, frame, columns)
+            texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+            usual = ["implicit", "explicit"]
+            names = columns.split(",") if columns else usual if set(usual) <= set(texts) else texts[:2]
+            if len(names) != 2 or not set(names) <= set(texts):
+                existing = ", ".join(texts) or "none"
+                raise BadInput(f"{pairs}: expected two text columns; there are {existing}; name them by --columns")
+            first, second = names
             with track(f"measuring {pairs.name}") as on_progress:
                 distances = rank.add_distances(frame, first, second, model, on_progress)
             yield distances
 
     files.write_frames(measure_chunks(), out, as_json=as_json)
-
-
-def _choose_columns(path: Path, frame: pl.DataFrame, columns: str | None) -> list[str]:
-    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
-    usual = ["implicit", "explicit"]
-    names = columns.split(",") if columns else usual if set(usual) <= set(texts) else texts[:2]
-    if len(names) != 2 or not set(names) <= set(texts):
-        existing = ", ".join(texts) or "none"
-        raise BadInput(f"{path}: expected two text columns; there are {existing}; name them by --columns")
-    return names
 
 
 def build_reference(
@@ -206,13 +201,13 @@ def selftest(as_json: shared.Json = False) -> None:
 
     Examples: `undertone selftest`; `undertone selftest --json`
     """
-    rows = work.compare_scores()
+    rows = scoring.compare_scores()
     outside = rows.filter(~pl.col("is_within"))
-    versions = dict(work.list_versions())
+    versions = dict(scoring.list_versions())
     if as_json:
         console.print_result(rows, {"is_right": outside.is_empty(), "versions": versions}, as_json)
     else:
-        console.out.print(work.summarise(rows), markup=False, soft_wrap=True)
+        console.out.print(scoring.summarise_comparison(rows), markup=False, soft_wrap=True)
         console.out.print(", ".join(map(" ".join, versions.items())), markup=False, soft_wrap=True)
         if outside.height:
             console.table(outside.drop("is_within"))

@@ -18,7 +18,7 @@ from pipeline.progress import track
 from pipeline.slices import parse_day
 from pipeline.tasks.impscore import pairs as work
 from pipeline.tasks.impscore import scoring, train
-from pipeline.tasks.record import model_choice, model_registry, models
+from pipeline.tasks.record import model_choice, model_registry
 from pipeline.tasks.record.promotion import SCHEMA
 from pipeline.tasks.record.retry import retry
 
@@ -66,7 +66,7 @@ def train_impscore(
         numbers = numbers.drop("kind", "day", "model_id").sort("metric", "subset", "split", "epoch")
     ref = str(out) if out else model_id
     updates = {name: head["recipe"]["updates"] for name, head in scoring.load_model(ref).config["heads"].items()}
-    final, history = numbers.filter(pl.col("epoch") == 0).drop("epoch"), models.tabulate_epochs(numbers)
+    final, history = numbers.filter(pl.col("epoch") == 0).drop("epoch"), model_registry.tabulate_epochs(numbers)
     if as_json:
         facts = {"model": ref, "model_id": model_id, "updates": updates, **train.select_headline(final)}
         facts |= {"rows": train.summarize_evaluations(final).to_dicts(), "epochs": history.to_dicts()}
@@ -82,7 +82,7 @@ def train_impscore(
 
 def end_training(*model_ids: str) -> None:
     """Print whether new models are promoted, and why not; exit code 1 if a rival of one is better."""
-    promotions = {model_id[:12]: models.read_model(model_id)["promotion"] for model_id in model_ids}
+    promotions = {model_id[:12]: model_registry.read_model(model_id)["promotion"] for model_id in model_ids}
     for name, promotion in promotions.items():
         if promotion.get("is_worse"):
             console.table(pl.DataFrame(promotion["comparisons"], SCHEMA), "Held-out rows", is_message=True)
@@ -108,7 +108,7 @@ def list_(as_json: Json = False) -> None:
 
     Example: `undertone models list`
     """
-    rows = models.list_models()
+    rows = model_registry.list_models()
     if not as_json:
         marks = pl.col("is_promoted", "is_in_force").replace_strict({True: "yes", False: ""}, return_dtype=pl.String)
         rows = rows.with_columns(pl.col("model_id").str.slice(0, 12), marks)
@@ -125,9 +125,9 @@ def show_model(
 
     Example: `undertone models show 3f2a91`
     """
-    row = models.read_model(ref)
-    evaluations = models.read_evaluations(row)
-    epochs, finals = models.tabulate_epochs(evaluations), evaluations.filter(pl.col("epoch") == 0)
+    row = model_registry.read_model(ref)
+    evaluations = model_registry.read_evaluations(row)
+    epochs, finals = model_registry.tabulate_epochs(evaluations), evaluations.filter(pl.col("epoch") == 0)
     if as_json:
         echo(json.dumps({**row, "evaluations": evaluations.to_dicts()}, ensure_ascii=False, default=str))
         return
@@ -150,7 +150,7 @@ def promote(ref: Annotated[str, Argument(metavar="ID", help="Id, or its beginnin
 
     Example: `undertone models promote 3f2a91`
     """
-    row = retry(models.promote, ref, day, this_run())
+    row = retry(model_registry.promote, ref, day, this_run())
     console.report(f"model {row['model_id'][:12]} of kind {row['kind']} is in force from {row['day']} on")
 
 
@@ -159,7 +159,7 @@ def rollback(kind: Annotated[str, Argument(help="Kind of model, such as impscore
 
     Example: `undertone models rollback impscore`
     """
-    row = retry(models.roll_back, kind, this_run())
+    row = retry(model_registry.roll_back, kind, this_run())
     console.report(f"model {row['model_id'][:12]} of kind {kind} is no longer promoted")
     choice = model_choice.choose_model(kind)
     console.report(f"model {choice.model_id[:12]} answers now, {choice.reason}" if choice else f"no {kind} is in force")

@@ -1,6 +1,6 @@
 """Commands about semantic distance and text compression."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -14,7 +14,7 @@ from pipeline import warehouse
 from pipeline.commands.models import end_training
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
-from pipeline.errors import BadInput, Missing, format_quantity
+from pipeline.errors import BadInput, Missing, check_name, format_quantity
 from pipeline.metrics.ndd import distance as metric
 from pipeline.progress import OnProgress, track
 from pipeline.score.compress.search import Search
@@ -55,7 +55,7 @@ def ndd(
     `undertone ndd distance "我很冷" "我很热" -m bert-base-chinese@<commit>`
     """
     metric.check_options(divergence, weights)
-    _check_choice("lang", lang or "en", masked_lm.LANGS)
+    check_name("language", lang or "en", masked_lm.LANGS)
     script_lang = pl.DataFrame({"text": f"{one} {other}"}).select(detect_language()).item()
     lang = lang or systems.choose_model_lang(str(script_lang))
     lm = masked_lm.load_model(model, lang)
@@ -81,11 +81,6 @@ def ndd(
         console.table(rows.with_columns(pl.col("divergence", "weight", "share").round(4)))
     for name, number in numbers.items():
         console.out.print(f"{name}  {number:.4f}" if isinstance(number, float) else f"{name}  {number}", markup=False)
-
-
-def _check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise BadInput(f"{name}: expected one of {', '.join(choices)}, found {value!r}")
 
 
 def warn_of_counts(*signatures: str | None) -> None:
@@ -258,7 +253,7 @@ def train_count_lm(
         texts = [text for frame, name in files.texts(file, text_column, encoding) for text in frame[name].drop_nulls()]
         console.show(masked_lm.count_file(texts, out, lang, force=force), as_json)
         return
-    _check_choice("lang", lang or "en", masked_lm.LANGS)
+    check_name("language", lang or "en", masked_lm.LANGS)
     warehouse.create()
     model_ids = {}
     for corpus_lang in [lang] if lang else masked_lm.LANGS:

@@ -11,6 +11,7 @@ from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, format_quantity
 from pipeline.tasks.commenting import scorer
+from pipeline.tasks.record import model_registry
 from pipeline.tasks.record.retry import retry
 
 Scores = Annotated[Literal["quality", "upvotes"], Option("--target", help="Grades by people, or upvotes.")]
@@ -41,7 +42,7 @@ def train(
     with console.working("training"):
         if data and out:
             rows, model = scorer.read(data, target), str(out)
-            evaluations = scorer.train_file(rows, target, out, force=force, **recipe)
+            _, evaluations = model_registry.train_into(out, lambda: scorer.fit(rows, target, **recipe), force=force)
         else:
             model, evaluations = train_registered(scorer.train, day, target, promote=promote, **recipe)
     console.print_result(scorer.summarize(evaluations), {"model": model}, as_json)

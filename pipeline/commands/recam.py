@@ -21,7 +21,7 @@ from pipeline.tasks.labelling import projects
 from pipeline.tasks.ndd import masked_lm
 from pipeline.tasks.recam import abstractness, options, readers, targets
 from pipeline.tasks.recam import ratings as rating_tasks
-from pipeline.tasks.record import runs
+from pipeline.tasks.record import model_registry, runs
 from pipeline.tasks.record.retry import retry
 
 Subtask = Annotated[str | None, Option(help=f"{' or '.join(SUBTASKS)}; both by default.")]
@@ -229,7 +229,7 @@ def train_reader(
         rows, dropped = readers.gather_items(items, without or [])
         left_out.record_rows("read", dropped, "--items")
         with console.working("training"):
-            evaluations = readers.train_file(rows, out, force=force, **recipe)
+            _, evaluations = model_registry.train_into(out, lambda: readers.fit(rows, **recipe), force=force)
         _show_evaluations(evaluations, {"model": str(out), "item_count": rows.height}, as_json)
         return
     if out or without:

@@ -122,10 +122,8 @@ def detection(
 
 def page(day: Day = "", model: Model = None) -> None:
     """Write the page of a day's studies and print its path. Example: `undertone study page`"""
-    from pipeline.tasks.studies import page as study_page
-
     with console.working("drawing"):
-        echo(study_page.write(day, model))
+        echo(studies.write_report(day, model))
 
 
 def ask_groups(

@@ -1,5 +1,6 @@
 """Commands about the two tasks of CSD: to recognise subtext, and to recover what comments mean."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from pipeline.llm.outcome import Summary
 from pipeline.metrics.recovery import compare_choices, compare_overlap
 from pipeline.progress import track
 from pipeline.score.signature import drop_earlier_scores
+from pipeline.tasks.record import model_registry
 from pipeline.tasks.record.retry import retry
 from pipeline.tasks.subtext import recogniser, recovery
 
@@ -54,8 +56,9 @@ def train(
         raise BadInput("--data needs --out, the folder of the model, and allows neither --release nor --day")
     with console.working("training"):
         if data and out:
-            rows = recogniser.read(data, data_format, by_topic=by_topic)
-            model, evaluations = str(out), recogniser.train_file(rows, out, path=vectors, force=force, **recipe)
+            rows, model = recogniser.read(data, data_format, by_topic=by_topic), str(out)
+            fit = partial(recogniser.fit, rows, path=vectors, **recipe)
+            _, evaluations = model_registry.train_into(out, fit, force=force)
         else:
             model, evaluations = train_registered(recogniser.train, day, release, promote=promote, **recipe)
     console.print_result(recogniser.summarize(evaluations), {"model": model}, as_json)

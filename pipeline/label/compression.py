@@ -1,7 +1,4 @@
-"""Grades of a compression's syntax and semantics as a labelling task (NDD, appendix F; NDD-36).
-
-Tasks do not name systems: those that leave the same words share a task, and a separate key has them.
-"""
+"""Grades of a compression's syntax and semantics as a labelling task (NDD, appendix F; NDD-36)."""
 
 import itertools
 from collections.abc import Sequence
@@ -10,7 +7,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.label import assignment, grading, schema
+from pipeline.label import grading, schema
 from pipeline.label.schema import Bilingual, Field, Form
 
 FIELDS = ("syntax", "semantics")
@@ -56,10 +53,7 @@ class Tasks(NamedTuple):
 
 
 def sample(compressions: pl.DataFrame, count: int = COUNT) -> pl.DataFrame:
-    """Sample the rows of `count` sentences, or all if fewer, that every system has compressed.
-
-    They go by a hash of their ids: a larger sample contains the smaller one, and no other row changes their order.
-    """
+    """Sample by a hash the rows of `count` sentences, or all if fewer, that every system has compressed."""
     is_shared = pl.col("system").n_unique().over("item_id") == compressions["system"].n_unique()
     shared_ids = compressions.filter(is_shared)["item_id"].unique()
     sampled_ids = sorted(shared_ids, key=lambda item_id: grading.make_task_id(SEED, item_id))[:count]
@@ -100,16 +94,13 @@ def _build_task(row: dict[str, Any]) -> tuple[str, str, str, str, str, str]:
 
 
 def assign(tasks: pl.DataFrame, raters: Sequence[str], assigned: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Assign all compressions of a sentence to the same two raters, so that no system gets milder ones.
-
-    Sentences of `assigned`, rows of an earlier call, keep their raters. See `assignment.assign`.
-    """
+    """Assign all compressions of a sentence to the same two raters, who keep those of `assigned`."""
     item_of_task = tasks.select("task_id", "item_id")
     item_raters = None
     if assigned is not None:
         item_raters = assigned.join(item_of_task, on="task_id").select(task_id="item_id", rater_id="rater_id").unique()
         item_raters = item_raters.sort("task_id", "rater_id")
-    item_rows = assignment.assign(item_of_task["item_id"], raters, assigned=item_raters)
+    item_rows = grading.assign(item_of_task["item_id"], raters, assigned=item_raters)
     rows = item_of_task.join(item_rows.rename({"task_id": "item_id"}), on="item_id")
     return rows.select("task_id", "rater_id").sort("task_id", "rater_id")
 
@@ -123,11 +114,7 @@ def list_rater_tasks(tasks: pl.DataFrame, rater_id: str, assigned: pl.DataFrame 
 
 
 def collect_grades(labels: pl.DataFrame, key: pl.DataFrame) -> grading.Grades:
-    """Collect the grades of each system's compressions (`GRADED`), each rater's latest answer.
-
-    See `grading.pick_latest` for which labels are dropped. Raters and their grades are in order of rater; without any
-    the mean is null. A compression that systems share has a row for each of them.
-    """
+    """Collect the grades of each system's compressions (`GRADED`), each rater's latest (`grading.pick_latest`)."""
     rows, dropped = grading.pick_latest(labels, key["task_id"], FORM)
     fields = pl.DataFrame({"field": FIELDS})
     grades = grading.join_grades(key.join(fields, how="cross"), rows, ["task_id", "field"]).select(list(GRADED))

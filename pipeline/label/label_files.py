@@ -1,7 +1,4 @@
-"""Labels back from raters, whatever tool they use: long and wide tables, spreadsheets, exports.
-
-Faults are reported by file, row and field before any label is stored. The form is that of CSD by default.
-"""
+"""Labels back from raters, whatever tool they use: long and wide tables, spreadsheets, exports."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -115,10 +112,7 @@ def check_rows(
     rows: Iterable[Place], tasks: pl.DataFrame | None, *, name: str, form: Form = CSD,
     three_values: Mapping[Any, Any] = {},
 ) -> pl.DataFrame:  # fmt: skip
-    """Check rows and return their labels (`COLUMNS`); the first ten rows that are wrong are BadInput by `name`.
-
-    Cells are task_id, rater_id, field, value, maybe round, stage, labelled_at, tool. For `tasks` see `read`.
-    """
+    """Check rows and return their labels (`COLUMNS`), as `read` does; the first ten faults are BadInput by `name`."""
     texts = _index_texts(tasks, form.marked)
     locations: dict[tuple[Any, ...], str] = {}
     faults: list[str] = []

@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.label import grading
-from pipeline.label.assignment import PER_TASK
+from pipeline.label.grading import PER_TASK
 from pipeline.label.schema import Field, Form
 
 FIELD = "quality"
@@ -45,8 +45,7 @@ class Summary(NamedTuple):
 def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
     """Build tasks for raters from comments (item_id, title, content, text), for `task_files.build_rows`.
 
-    The context is title, an empty line, content; one of the two may be null. BadInput: an item has no comment or no
-    article, or an id that another has.
+    BadInput: an item has no comment or no article, or an id that another has.
     """
     rows = []
     for item_id, title, content, text in items.select("item_id", "title", "content", "text").iter_rows():
@@ -84,10 +83,7 @@ def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFram
 
 
 def encode_grades(grades: pl.DataFrame) -> npt.NDArray[np.int8]:
-    """Encode rows of `collect_grades` for `agreement.measure`: [items, raters], from 0, -1 for no grade.
-
-    Columns are those of the raters' ids in order, and never fewer than two.
-    """
+    """Encode rows of `collect_grades` for `agreement.measure`: [items, two raters or more], from 0, -1 for no grade."""
     cells = grades.select("raters", "grades", row=pl.int_range(pl.len())).explode("raters", "grades").drop_nulls()
     raters = cells["raters"].unique().sort()
     codes = np.full((grades.height, max(2, len(raters))), -1, np.int8)

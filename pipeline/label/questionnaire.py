@@ -1,7 +1,4 @@
-"""What raters are asked of a cloze item, and what their answers come to (ReCAM, section 3.6 and appendix A; REC-23).
-
-A rater answers before and after reading the passage. An answer is a letter, the place of the option.
-"""
+"""What raters are asked of a cloze item, and what their answers come to (ReCAM, section 3.6 and appendix A; REC-23)."""
 
 import polars as pl
 
@@ -58,11 +55,6 @@ ANSWERS: dict[str, pl.DataType] = {
 }  # fmt: skip
 
 
-def read_guidelines(reader: str = "raters") -> str:
-    """Read the guidelines in English, in Markdown: for `raters`, or for those who hire them (`hiring`; REC-24)."""
-    return grading.read_guidelines({"raters": "cloze", "hiring": "cloze_hiring"}[reader], "en")
-
-
 def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
     """Build tasks for raters from cloze items, for `task_files.build_rows`; they do not show the right option.
 
@@ -86,9 +78,7 @@ def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
 def build_answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
     """Build answers (`ANSWERS`) from labels, a row an item and rater who said anything of it.
 
-    Options are places from 0; second is null for no other answer, and all that was not answered is null; spans are the
-    words themselves. BadInput: a label is of no task or field that there is, of a second round or stage, said twice, or
-    a value that the field does not have.
+    Options are places from 0, null for no other answer and what was not answered; spans are the words themselves.
     """
     _check(labels, tasks)
     values = (pl.col("value").filter(field=name).first().alias(name) for name in (*FORM.fields, *FORM.notes))

@@ -98,10 +98,7 @@ def list_values(field: str, stage: int, form: Form = CSD) -> tuple[str, ...]:
 
 
 def normalise_value(field: str, value: object, form: Form = CSD) -> str:
-    """Normalise a value to its stored form: any case, and numbers as spreadsheets write them (1, 1.0, "+1").
-
-    BadInput: the form does not have the field, or the field does not have the value.
-    """
+    """Normalise a value to its stored form: any case, numbers as spreadsheets write them (1, 1.0); or BadInput."""
     if field not in form.fields:
         raise BadInput(f"no field {field!r}; there are {', '.join([*form.fields, *form.notes])}")
     text, values = str(value).strip(), form.fields[field].values
@@ -114,11 +111,7 @@ def normalise_value(field: str, value: object, form: Form = CSD) -> str:
 
 
 def parse_span(value: object, text: str, name: str = "span", *, may_quote: bool = False) -> tuple[int, int]:
-    """Parse `start-end`, offsets into a text, the end not included.
-
-    With `may_quote` it may also be words of the text, whatever the blanks between them: their first place counts.
-    BadInput for anything else, by the name of the note.
-    """
+    """Parse `start-end`, offsets into a text, the end not included; if it `may_quote`, also words that stand there."""
     text_value = str(value).strip()
     start, end = (int(match[1]), int(match[2])) if (match := _SPAN.fullmatch(text_value)) else (0, 0)
     if start < end <= len(text):

@@ -1,7 +1,4 @@
-"""Which comments are given to raters (CSD, sections 3.1 and 3.2; CSD-05 to CSD-07).
-
-The paper kept 8,843 of some 70,000 comments without saying how: here rules are parameters.
-"""
+"""Which comments are given to raters, by rules, as the paper does not say how (CSD, 3.1 and 3.2; CSD-05 to CSD-07)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -40,7 +37,6 @@ def select(
     """Select the comments to be labelled, and give the others the first rule that they break as a reason.
 
     `cluster` has the number of the near-duplicate cluster of each comment; of a cluster the most liked one is kept.
-    Rows come in order of source, thread and comment.
     """
     if rules.least_chars > rules.most_chars:
         raise BadInput(f"least_chars {rules.least_chars} is above most_chars {rules.most_chars}")

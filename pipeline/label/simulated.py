@@ -1,7 +1,4 @@
-"""Simulated raters, for demonstrations and tests of the process; every row is marked as simulated.
-
-Every draw is a hash of task and rater: no order of rows and no other task changes it.
-"""
+"""Simulated raters, for demonstrations and tests: every row is marked, every draw is a hash of task and rater."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -10,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.label import assignment, quality, questionnaire
+from pipeline.label import grading, quality, questionnaire
 from pipeline.label.schema import AGAIN, CSD, DELETE, FIELDS, VERDICTS, YES, Form
 from pipeline.label.stages import RATERS
 
 TOOL = "simulated"
 RATER_IDS = tuple(f"simulated_{number}" for number in range(1, RATERS + 1))
-GRADERS = tuple(f"simulated_{number}" for number in range(1, assignment.RATERS + 1))
+GRADERS = tuple(f"simulated_{number}" for number in range(1, grading.RATERS + 1))
 ADJUDICATOR_ID = "simulated_adjudicator"
 READERS = {"simulated_1": 0.9, "simulated_2": 0.85, "simulated_3": 0.8, "simulated_careless": 0.2}
 """Raters of the questionnaire, with the probability of being right after reading; 0.2 is that of a guess."""
@@ -41,10 +38,7 @@ _Values = dict[str, npt.NDArray[np.str_]]
 
 
 def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Draw the labels of three simulated raters, stage 1; raters who see a subtext sometimes leave notes.
-
-    `fields` (task_id, field) are to be labelled again in round 2; without it all fields are labelled in round 1.
-    """
+    """Draw the labels of three simulated raters, stage 1; those of `fields` (task_id, field) are of round 2."""
     in_round = 1
     if fields is not None:
         in_round, tasks = 2, tasks.join(fields, on="task_id", how="semi")
@@ -62,11 +56,7 @@ def label(tasks: pl.DataFrame, fields: pl.DataFrame | None = None) -> pl.DataFra
 
 
 def adjudicate(waiting: pl.DataFrame) -> pl.DataFrame:
-    """Draw the answers of a simulated adjudicator, stage 2, to all fields that wait for one.
-
-    Fields that wait are rows of `stages.list_to_adjudicate`. A tenth of the answers asks to label a field again, and
-    half as many to delete it; of the other values 95 % are the truth. Where all three differ it is `again`.
-    """
+    """Draw answers of a simulated adjudicator, stage 2, to rows of `stages.list_to_adjudicate`, 95 % of them true."""
     parts = []
     for in_round in (1, 2):
         part = waiting.filter(round=in_round)

@@ -227,10 +227,7 @@ def list_three_values(decisions: Decisions) -> dict[tuple[str, str], list[str]]:
 
 
 def list_to_relabel(annotations: pl.DataFrame) -> pl.DataFrame:
-    """List the fields to be labelled again by three people: task_id, field.
-
-    A task is given out once the adjudicator is through with it: the three of round 2 answer all its fields together.
-    """
+    """List the fields to be labelled again (task_id, field), of a task once the adjudicator is through with it."""
     with_adjudicator = annotations.filter(reason=_TO_ADJUDICATE, round=1)
     return annotations.filter(reason=_TO_RELABEL).join(with_adjudicator, on="task_id", how="anti").select(_CELL)
 

@@ -65,10 +65,7 @@ class _Token(httpx.Auth):
 
 
 def connect(address: str, token: str, seconds: float = 30.0) -> httpx.Client:
-    """Create a client of the server at an address; close it, or use it in `with`.
-
-    BadInput: address or token cannot be one. They are not repeated in the message.
-    """
+    """Create a client of the server at an address, for use in `with`; BadInput repeats neither address nor token."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
         raise BadInput("the address of Label Studio should be like https://label.example.org, without a password")

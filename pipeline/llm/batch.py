@@ -1,7 +1,4 @@
-"""A provider's batch API.
-
-A lost reply makes no second batch: the provider's list is searched for our id. Answers go into the one ledger.
-"""
+"""A provider's batch API: a lost reply makes no second batch, as the provider's list is searched for our id."""
 
 import json
 import tempfile
@@ -18,7 +15,7 @@ import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Retry
 from pipeline.llm.client import mark_rejected
-from pipeline.llm.ledger import answers, owners
+from pipeline.llm.ledger import answers, tables
 from pipeline.llm.ledger.answers import BATCH
 from pipeline.llm.ledger.cost import Budget, Call, format_usd
 from pipeline.llm.ledger.tables import batches
@@ -58,11 +55,7 @@ class Provider:
     client: "openai.OpenAI" = field(init=False)
 
     def submit(self, requests: Iterable[Request], largest: tuple[int, int] = LARGEST) -> list[str]:
-        """Submit the requests without an answer or a claim; return the ids of all batches that hold a request of these.
-
-        What was malformed three times, or rejected at last, is left out. One batch a model and file. Run again after a
-        kill it submits nothing twice.
-        """
+        """Submit the requests without an answer or a claim, each once; return the ids of all batches that hold one."""
         ids: dict[str, None] = {}
         unanswered = answers.find_unanswered(self.engine, requests)
         with self._open():
@@ -100,10 +93,10 @@ class Provider:
     def _mend(self, row: Any) -> None:
         age = time.time() - row.changed_at
         is_row = [batches.c[name] == getattr(row, name) for name in ("id", "owner", "state")]
-        if row.owner and not owners.has_ended(row.owner) and age <= _STALE:
+        if row.owner and not tables.has_ended(row.owner) and age <= _STALE:
             return
         with answers.write_transaction(self.engine) as con:  # its time stays
-            if con.execute(sa.update(batches).where(*is_row).values(owner=owners.create_name())).rowcount != 1:
+            if con.execute(sa.update(batches).where(*is_row).values(owner=tables.create_name())).rowcount != 1:
                 return  # another process was faster
         if row.state == "preparing":
             _change(self.engine, row.id, state="dropped", detail="its process ended before anything was sent")
@@ -135,7 +128,7 @@ class Provider:
         """Claim requests for a new batch; return its id, None if it is empty, and other batches that hold some."""
         run_id, max_cost = self.budget.run_id, self.budget.max_cost
         batch_id = uuid.uuid4().hex
-        row = {"id": batch_id, "run_id": run_id, "owner": owners.create_name(), "state": "preparing", "requests": 0}
+        row = {"id": batch_id, "run_id": run_id, "owner": tables.create_name(), "state": "preparing", "requests": 0}
         row |= {"model": next(iter(part.values())).model, "changed_at": time.time()}
         with answers.write_transaction(self.engine) as con:
             con.execute(sa.insert(batches).values(row))

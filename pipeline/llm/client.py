@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from pipeline.errors import Refused, UndertoneError
 from pipeline.llm.ledger import answers as ledger
-from pipeline.llm.ledger import owners
+from pipeline.llm.ledger import tables
 from pipeline.llm.ledger.cost import Budget, Call, format_usd
 from pipeline.llm.outcome import Miss, Outcome
 from pipeline.llm.request import Request, dump_json
@@ -69,7 +69,7 @@ class _Run:
     on_progress: Callable[[int], None]
     source: Iterator[tuple[str, Request]] = field(init=False)
     send: Callable[[Request, float], Future[replies.Reply]] = field(init=False)
-    owner: str = field(default_factory=owners.create_name)
+    owner: str = field(default_factory=tables.create_name)
     outcome: Outcome = field(default_factory=Outcome)
     todo: deque[tuple[str, Request]] = field(default_factory=deque)
     waiting: deque[tuple[str, Request]] = field(default_factory=deque)  # for another process that has claimed them
@@ -251,10 +251,7 @@ class _Run:
 
 
 def mark_rejected(calls: Iterable[Call], accepted: set[tuple[str, str]]) -> list[Call]:
-    """Return the calls, the unusable ones as rejected if others of their model and parameters were answered.
-
-    `accepted` holds the models and parameters that have given an answer; those of `calls` are added.
-    """
+    """Return the calls, the unusable ones as rejected if one of their model and parameters is or gets `accepted`."""
     kinds = [(call, (call.request.model, dump_json(call.request.params))) for call in calls]
     accepted.update(kind for call, kind in kinds if call.reply.outcome == "answered")
     is_own_fault = [call.reply.outcome == "unusable" and kind in accepted for call, kind in kinds]

@@ -43,10 +43,7 @@ def load(name: str, folder: Path | None = None, source: str | None = None) -> Pr
 
 
 def check_sources(folder: Path, prompts: Iterable[tuple[str, str]]) -> None:
-    """Check that a folder has a file for each pair of a source and its prompt: of the name of the one or the other.
-
-    BadInput: there is no such folder, or files are missing, which it names.
-    """
+    """Check that a folder has a file for each pair of a source and its prompt, of the name of the one or the other."""
     _check_folder(folder)
     missing = [source for source, name in prompts if not any((folder / f"{n}.md").exists() for n in (source, name))]
     if missing:

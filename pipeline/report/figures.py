@@ -110,10 +110,7 @@ def create_row_figure(names: Sequence[str], height: float) -> tuple[Figure, Axes
 def create_panels(
     count: int, across: int, size: tuple[float, float], *, sharex: bool = False, sharey: bool = True
 ) -> tuple[Figure, list[Axes]]:
-    """Create a figure of `count` panels, at most `across` in a row.
-
-    `size` has the inches that a row of panels is high, and those beyond. Panels may share their scales.
-    """
+    """Create a figure of `count` panels, at most `across` in a row, which is `size` inches high, and what is beyond."""
     across = min(count, across)
     down = -(-count // across)
     layout = ConstrainedLayoutEngine(wspace=0.05)  # or the last tick of one panel touches the first of the next

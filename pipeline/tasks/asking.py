@@ -13,7 +13,7 @@ from pipeline.errors import BadInput, Missing
 from pipeline.llm import client, prompt
 from pipeline.llm.batch import Provider
 from pipeline.llm.ledger import answers as ledger
-from pipeline.llm.ledger import cost, given_up
+from pipeline.llm.ledger import cost
 from pipeline.llm.outcome import Miss, Outcome, Summary
 from pipeline.llm.questions import explicit, graded, problematic
 from pipeline.llm.request import MODERATION, Request
@@ -27,11 +27,7 @@ ATTEMPTS = 2  # a request whose answer is a refusal or an echo is sent once more
 
 
 class Options(NamedTuple):
-    """The model to ask, and how.
-
-    The outcome of the requests is added to `summary`, for a command that prints it and derives its exit code from it.
-    Without a `summary` the outcome is raised, so that it sets the state of an Airflow task: see `Outcome.check`.
-    """
+    """The model to ask, and how; without a `summary` the outcome is raised, see `Outcome.check`."""
 
     model: str
     revision: str | None = None
@@ -55,10 +51,9 @@ def find_endpoint(base_url: str | None = None, key: str | None = None) -> Endpoi
 
 
 def list_sources(sources: Sequence[str] = (), prompts: str | Path | None = None) -> list[str]:
-    """List the sources, among the given or all, that have sentences with a prompt.
+    """List the sources, among the given or all, that have sentences with a prompt; LUDWIG only if it is given.
 
-    A source with an alternative to its labels (LUDWIG) is listed only if it is among the given. BadInput if a given
-    source has nothing to ask about, or the folder `prompts` lacks the prompt of a source.
+    BadInput if a given source has nothing to ask about, or the folder `prompts` lacks the prompt of a source.
     """
     rows = pairs.scan_questions().select("source", "prompt", "is_alternative").unique().sort("source").collect()
     names = ", ".join(rows["source"].unique().sort())
@@ -164,7 +159,7 @@ def submit(by_source: Mapping[str, Sequence[Request]], options: Options) -> pl.D
 
 def count_calls(model: str | None = None, reason: str | None = None, *, of_all: bool = False) -> pl.DataFrame:
     """Count the calls of requests that no run sends any more, or of all, by model, outcome and reason."""
-    rows = [tuple(row) for row in given_up.list_entries(_open_ledger(), model, reason, of_all=of_all)]
+    rows = [tuple(row) for row in ledger.list_entries(_open_ledger(), model, reason, of_all=of_all)]
     schema: dict[str, Any] = dict.fromkeys(("model", "outcome", "reason"), pl.String)
     schema |= dict.fromkeys(("calls", "requests"), pl.Int64) | dict.fromkeys(("cost_usd", "guessed_usd"), pl.Float64)
     return pl.DataFrame(rows, schema=schema, orient="row").drop(["reason"] if of_all else [])
@@ -172,7 +167,7 @@ def count_calls(model: str | None = None, reason: str | None = None, *, of_all: 
 
 def forgive(model: str | None = None, reason: str | None = None, *, is_clearing: bool) -> int:
     """Let runs send given-up requests again; return the number of their calls."""
-    return given_up.forgive(_open_ledger(), model, reason, is_clearing=is_clearing)
+    return ledger.forgive(_open_ledger(), model, reason, is_clearing=is_clearing)
 
 
 def _open_ledger() -> sa.Engine:
@@ -216,10 +211,7 @@ def send(
 def collect_answers(
     source: str, requests: Sequence[Request], options: Options, day: str | None = None
 ) -> list[ledger.Answer | None]:
-    """Send requests, write the answers to `completions` under a source, and return them in the requests' order.
-
-    With a `day` the step is recorded in `runs`. Retry if some requests failed for now: the other answers are written.
-    """
+    """Send requests, write the answers to `completions`, and return them in order of request; Retry if some failed."""
     started = runs.start()
     outcome = send(source, requests, options)
     if day is not None:
@@ -261,11 +253,7 @@ def _add_answers(
 def ask_verdicts(
     source: str, texts: Sequence[str], options: Options, day: str | None = None
 ) -> list[problematic.Answer | None]:
-    """Ask a model whether each text is problematic: yes, no, other; None for a text without an answer.
-
-    A model `moderation:NAME` is NAME at the provider's moderation endpoint, whose flag counts as yes (IMP-42). Retry as
-    `collect_answers`.
-    """
+    """Ask a model whether each text is problematic: yes, no, other, None if unanswered; Retry as `collect_answers`."""
     langs = pl.DataFrame({"text": texts}, schema={"text": pl.String}).select(detect_language()).to_series()
     kind, _, model = options.model.partition(":")
     if kind == MODERATION and model:

@@ -28,7 +28,7 @@ import torch
 
 from pipeline.examples.impscore import pairs as examples
 from pipeline.examples.recam import items as cloze
-from pipeline.llm import cassette
+from pipeline.llm import request
 from pipeline.models import encoder as encoders
 from pipeline.models.devices import choose_device
 from pipeline.models.ndd import masked_lm
@@ -129,7 +129,7 @@ def bench_encoder(device: str, small: bool, folder: Path) -> None:
 
 def bench_training(device: str, small: bool, folder: Path) -> None:
     """Triples a second through the encoder, one epoch."""
-    rows, _ = examples.build(empty("sentences"), cassette.read(COMPLETIONS))
+    rows, _ = examples.build(empty("sentences"), request.read_cassette(COMPLETIONS))
     rows = rows.filter(pl.col("lang") == "en").head(8 if small else 400)
     encoder = encoders.load(device=device, threads=1)
     for tune in ("adapter",) if small else ("adapter", "full"):

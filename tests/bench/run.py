@@ -168,14 +168,14 @@ def bench_train(triples: int) -> None:
     import torch
 
     from pipeline.examples.impscore import pairs as examples
-    from pipeline.llm import cassette
+    from pipeline.llm import request
     from pipeline.models import encoder as encoders
     from pipeline.models.impscore import ImpScore, loss
     from pipeline.sample import COMPLETIONS
     from pipeline.tables import empty
     from pipeline.training.impscore import fit, heads
 
-    rows, _ = examples.build(empty("sentences"), cassette.read(COMPLETIONS))
+    rows, _ = examples.build(empty("sentences"), request.read_cassette(COMPLETIONS))
     rows = rows.filter(pl.col("lang") == "en").head(triples)
     train = rows.filter(pl.col("split") == "train")
     encoder = encoders.load(threads=1)

@@ -117,9 +117,9 @@ def stage_views(rows: int) -> None:
 
 def stage_health(rows: int) -> None:
     """The page of health of the last fortnight."""
-    from pipeline.tasks.daily import health
+    from pipeline.tasks.daily import report
 
-    health.write_page(DAY)
+    report.write_health(DAY)
 
 
 def stage_browse_file(rows: int) -> None:

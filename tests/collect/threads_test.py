@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from pipeline.collect.threads import add_roots
+from pipeline.collect.dedupe import add_roots
 
 
 def test_the_root_is_the_top_of_the_branch() -> None:

@@ -27,10 +27,10 @@ from pipeline.commands.browse import Server
 from pipeline.errors import BadInput, Missing
 from pipeline.io.visible import escape_invisible
 from pipeline.report.browse.corpus import Corpus, View, parse_view, write_site
-from pipeline.tasks.calibration import sides
+from pipeline.tasks.calibration import calibrate
 from pipeline.tasks.erasure.request import Request
 from pipeline.tasks.erasure.run import forget
-from pipeline.tasks.labelling import judgements
+from pipeline.tasks.labelling import projects
 from tests.commands.conftest import Run
 from tests.support.pages import CHROMIUM, HOSTILE
 from tests.support.rows.filled import DAY, NEXT, digest, filled
@@ -259,8 +259,8 @@ def test_the_commands(run: Run, tables: Path, tmp_path: Path) -> None:
     assert len(json.loads((tmp_path / "site" / "data.json").read_text(encoding="utf-8"))["rows"]) == 25
     corpus = Corpus(warehouse.make_corpus())
     ranks = [corpus.read_rank(3, score) for score in (B, A)]
-    assert [judgements.add(*rank, "anna") for rank in ranks] == [1, 1]
-    assert sides.load_side("people:rank")["value"].to_list() == [round(ranks[-1][1], 1)]
+    assert [projects.add_judgement(*rank, "anna") for rank in ranks] == [1, 1]
+    assert calibrate.load_side("people:rank")["value"].to_list() == [round(ranks[-1][1], 1)]
     assert len(corpus.place_points()["n"]) == 60
     forget(Request(comment_ids=["c13"]), verify=False)
     assert [*(tables / "scratch" / "browse").iterdir()] == []

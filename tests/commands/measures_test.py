@@ -14,7 +14,7 @@ import pipeline
 from pipeline import sample
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.calibration import calibrate
-from pipeline.tasks.impscore import references, scoring, selftest, train
+from pipeline.tasks.impscore import references, scoring, train
 from pipeline.tasks.impscore.scoring import SHIPPED
 from tests.commands.conftest import Run, write_file
 from tests.support.rows.row_files import write_rows
@@ -256,14 +256,14 @@ def test_selftest(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert {"torch", "tokenizers", "precision"} <= set(result["versions"])
     folder = tmp_path / "shipped"
     shutil.copytree(SHIPPED, folder)
-    monkeypatch.setitem(selftest.SHIPPED, "impscore", folder)
-    golden = json.loads((folder / selftest.FILE).read_text(encoding="utf-8"))
+    monkeypatch.setitem(scoring.model_choice.SHIPPED, "impscore", folder)
+    golden = json.loads((folder / scoring.GOLDEN).read_text(encoding="utf-8"))
     golden["texts"][7][1] += 0.001
     golden["texts"][8][1] = None
-    (folder / selftest.FILE).write_text(json.dumps(golden), encoding="utf-8")
+    (folder / scoring.GOLDEN).write_text(json.dumps(golden), encoding="utf-8")
     changed = run("selftest").check(1)
     assert "38 of 40 scores" in changed.out
     assert golden["texts"][7][0] in changed.out
-    (folder / selftest.FILE).write_text(json.dumps({**golden, "model_id": "f" * 64}), encoding="utf-8")
+    (folder / scoring.GOLDEN).write_text(json.dumps({**golden, "model_id": "f" * 64}), encoding="utf-8")
     with pytest.raises(BadInput, match="scores of model ffffffffffff, but the folder holds"):
-        selftest.compare_scores()
+        scoring.compare_scores()

@@ -9,7 +9,7 @@ from pipeline import logs, sample, warehouse
 from pipeline.commands.operate import demo
 from pipeline.tasks.daily import collect, report, score
 from pipeline.tasks.impscore import pairs
-from pipeline.tasks.studies import page
+from pipeline.tasks.studies import rows
 from tests.commands.conftest import Run
 from tests.support.pages import texts
 from tests.warehouse.query_test import VIEWS
@@ -52,7 +52,7 @@ def test_no_score_is_shown_without_its_percentile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of views, commands, the demo and pages, each that has a score has percentiles and names the weak model."""
-    monkeypatch.setattr(page.studies, "lay_out", lambda vectors: vectors[:, :2])  # takes minutes, and shows no score
+    monkeypatch.setattr(rows.studies, "lay_out", lambda vectors: vectors[:, :2])  # takes minutes, and shows no score
     logs.show_answers()
     demo._show({"url": "http://localhost", "pid": 1})  # judges the comments too
     shown = capsys.readouterr()

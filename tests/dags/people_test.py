@@ -11,7 +11,6 @@ from airflow.sdk.exceptions import TaskAwaitingInput
 
 from pipeline import alerts, settings
 from pipeline.tasks.recam import ratings
-from pipeline.tasks.studies import page as study_page
 from pipeline.tasks.studies import rows
 from tests.support.dag_run import DAGS, dag_run
 
@@ -45,7 +44,7 @@ def actions(airflow_db: None, tables: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assignment = {"project": "cloze", "place": "/home/cloze", "tasks": 5, "waiting": 3}
     for module in (ratings, rows):
         monkeypatch.setattr(module, "assign_tasks", lambda *_: assignment)
-    monkeypatch.setattr(study_page, "write", lambda _: "")
+    monkeypatch.setattr(rows, "write_report", lambda _: "")
     monkeypatch.setattr(ratings, "collect_answers", lambda *_: 7)
     return bodies
 

@@ -138,7 +138,7 @@ def studies(do: Do) -> None:
     """DAG studies: what the shipped model says of the data sets that pairs came from."""
     staged = [do("studies.rows.stage_data_set", source, DAY) for source in do("studies.rows.list_sources")]
     do("studies.rows.publish_all", [{"study": "data_sets", **rows} for rows in staged], DAY, RUN)
-    do("studies.page.write", DAY)
+    do("studies.rows.write_report", DAY)
 
 
 def find(part: Any, rules: Any) -> Any:
@@ -179,7 +179,7 @@ def report(do: Do, *, is_whole: bool) -> None:
     do("daily.report.write", DAY)
     if is_whole:
         do("labelling.release.write_page", "csd", DAY)
-    do("operate.heal.find_holes")
+    do("operate.backfill.find_holes")
     for name in ("comments", "tokens", "scores", "labels") if is_whole else ():
         do("pipeline.warehouse:maintain", name)
 

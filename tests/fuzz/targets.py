@@ -21,11 +21,10 @@ import polars as pl
 from pipeline import sample, settings
 from pipeline.collect import columns, importers
 from pipeline.collect.clean import clean, normalise
-from pipeline.collect.dedupe import deduplicate
+from pipeline.collect.dedupe import add_context, deduplicate, refuse_circles
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.adapters import ADAPTERS, find_next_url, parse
 from pipeline.collect.sites.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, Page, build_frame
-from pipeline.collect.threads import add_context, refuse_circles
 from pipeline.errors import BadInput
 from pipeline.examples import sources
 from pipeline.examples.impscore import groups
@@ -36,7 +35,7 @@ from pipeline.examples.subtext import contexts
 from pipeline.io.lines import parse_value, read_json_lines
 from pipeline.label import compression as grading
 from pipeline.label import label_files, label_studio, questionnaire, schema
-from pipeline.llm import batch, cassette
+from pipeline.llm import batch, request
 from pipeline.llm.ledger import cost
 from pipeline.llm.questions import explicit, graded, problematic
 from pipeline.llm.questions import recovery as recovering
@@ -600,7 +599,7 @@ TARGETS: Mapping[str, Target] = {
     "label studio": Target(10_000, studio),
     "answers": Target(480_000, answers),
     "replies": Target(120_000, replies),
-    "cassettes": Target(4_000, partial(_jsonl, _validated(cassette.read, "completions"), sample.COMPLETIONS)),
+    "cassettes": Target(4_000, partial(_jsonl, _validated(request.read_cassette, "completions"), sample.COMPLETIONS)),
     "prices": Target(4_000, prices),
     "cloze": Target(6_000, partial(_jsonl, _all(cloze.read), _CLOZE)),
     "questions": Target(4_000, partial(_jsonl, groups.read_questions, _QUESTIONS)),

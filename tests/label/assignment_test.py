@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipeline.errors import BadInput
-from pipeline.label.assignment import assign
+from pipeline.label.grading import assign
 
 FIVE = ["r1", "r2", "r3", "r4", "r5"]
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.label import label_files, label_studio, questionnaire, schema, task_files
+from pipeline.label import grading, label_files, label_studio, questionnaire, schema, task_files
 from pipeline.label.questionnaire import FORM, LETTERS
 from tests.support.rows.labels import read_sheet
 from tests.support.rows.row_files import write_rows
@@ -68,13 +68,13 @@ def test_the_form_asks_what_appendix_a_asks() -> None:
 
 def test_the_guidelines_list_all_fields_and_notes() -> None:
     """Each question stands there as the form asks it, with its values; the hirers' page has the paper's two rules."""
-    text = questionnaire.read_guidelines()
+    text = grading.read_guidelines("cloze", "en")
     for field in FORM.fields.values():
         values = " ".join(f"`{value}`" for value in field.values)
         assert f"| `{field.name}` | {field.en} | {values} |" in text
     for name, (_, english) in FORM.notes.items():
         assert f"| `{name}` | {english} |" in text
-    hiring = questionnaire.read_guidelines("hiring")
+    hiring = grading.read_guidelines("cloze_hiring", "en")
     assert "English" in hiring
     assert "90 %" in hiring
 
@@ -196,7 +196,7 @@ def test_words_of_a_text_are_found_in_it(text: str, data: st.DataObject) -> None
 @pytest.mark.parametrize("ending", [".csv", ".xlsx"])
 def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
     """Question and first answer stand before the passage; cells filled in, with quoted parts, are answers."""
-    path, guide = tmp_path / f"amy{ending}", questionnaire.read_guidelines()
+    path, guide = tmp_path / f"amy{ending}", grading.read_guidelines("cloze", "en")
     assert task_files.write_wide(path, TASKS, "amy", lang="en", guidelines=guide, form=FORM) == 2
     first, second = read_sheet(path)
     assert list(first) == [

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import tables
-from pipeline.label import assignment, compression, label_files, quality, questionnaire, schema, simulated, stages
+from pipeline.label import compression, grading, label_files, quality, questionnaire, schema, simulated, stages
 from pipeline.label.questionnaire import FORM
 from pipeline.label.schema import Form
 
@@ -113,7 +113,7 @@ def test_the_process_comes_to_an_end() -> None:
 def test_assigned_raters_grade_alone(form: Form) -> None:
     """Who is assigned a task grades it as all would; the means are those of the papers (AAC-10, NDD-36)."""
     grades = simulated.grade(TASKS, form=form)
-    assigned = assignment.assign(TASKS["task_id"], simulated.GRADERS)
+    assigned = grading.assign(TASKS["task_id"], simulated.GRADERS)
     of_assigned = simulated.grade(TASKS, assigned=assigned, form=form)
     assert of_assigned.select("task_id", "rater_id").unique(maintain_order=True).equals(assigned)
     pair = ["task_id", "rater_id"]

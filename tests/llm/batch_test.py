@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from pipeline.errors import BadInput, Refused, Retry
 from pipeline.llm import batch
 from pipeline.llm.batch import Batch, Provider
-from pipeline.llm.ledger import answers, owners, tables
+from pipeline.llm.ledger import answers, tables
 from pipeline.llm.request import Request
 from pipeline.llm.service import limits
 from pipeline.llm.service.connection import Endpoint
@@ -161,7 +161,7 @@ def test_a_submission_that_was_killed_is_finished(
         submit(build_requests(3), engine, server)
     monkeypatch.setattr(batch, "_change", change)
     with answers.write_transaction(engine) as con:  # as a kill would have left it
-        con.execute(sa.update(tables.batches).values(owner=owners.create_name().replace(":", ":9", 1)))
+        con.execute(sa.update(tables.batches).values(owner=tables.create_name().replace(":", ":9", 1)))
     assert states(engine) == ["creating"]
     assert len(server.batches) == has_arrived
     ids = submit(build_requests(3), engine, server)
@@ -182,7 +182,7 @@ def prepare(engine: sa.Engine, owner: str, changed_at: float) -> None:
 
 def test_a_kill_before_the_upload_frees_the_requests(engine: sa.Engine, server: Server) -> None:
     """Claims of a process that died before it sent anything are released."""
-    prepare(engine, owners.create_name().replace(":", ":9", 1), 0.0)
+    prepare(engine, tables.create_name().replace(":", ":9", 1), 0.0)
     submit(build_requests(2), engine, server)
     assert states(engine) == ["dropped", "submitted"]
     assert collect(engine, server)[0].answered == 2
@@ -190,7 +190,7 @@ def test_a_kill_before_the_upload_frees_the_requests(engine: sa.Engine, server: 
 
 def test_a_living_submission_is_left_alone(engine: sa.Engine, server: Server) -> None:
     """What another process is submitting just now is neither freed nor submitted."""
-    prepare(engine, owners.create_name(), 9e9)
+    prepare(engine, tables.create_name(), 9e9)
     assert submit(build_requests(2), engine, server) == ["1"]
     assert server.batches == {}
 

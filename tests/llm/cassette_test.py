@@ -10,7 +10,7 @@ import pytest
 
 from pipeline import sample
 from pipeline.errors import BadInput
-from pipeline.llm import cassette, prompt
+from pipeline.llm import prompt, request
 from pipeline.llm.request import Request, dump_json
 from pipeline.tables import TABLES
 
@@ -45,7 +45,7 @@ def test_id_changes_with_each_part(change: dict[str, Any]) -> None:
 
 def test_row_holds_the_whole_call(path: Path) -> None:
     """An entry becomes a row with its messages, prompt version and id; an answer not from the sample is an import."""
-    row = cassette.read(write(path, ENTRY)).row(0, named=True)
+    row = request.read_cassette(write(path, ENTRY)).row(0, named=True)
     version = prompt.load("explicit_en").version
     messages = prompt.build_messages("Nice hat.", "explicit_en")
     key = ["m", None, dump_json(messages), "{}", "explicit_en", version, 0]  # the parts of the hash, in their order
@@ -60,7 +60,7 @@ def test_row_holds_the_whole_call(path: Path) -> None:
 
 def test_sample_keeps_the_contract_and_says_what_it_is() -> None:
     """The shipped cassette fulfils the contract of `completions`, and every row is marked as the sample."""
-    rows = cassette.read(sample.COMPLETIONS)
+    rows = request.read_cassette(sample.COMPLETIONS)
     assert TABLES["completions"].schema.is_valid(rows.select(TABLES["completions"].schema.column_names()))
     assert rows["model"].unique().to_list() == [sample.MODEL]
     assert rows["mode"].unique().to_list() == ["sample"]
@@ -69,7 +69,7 @@ def test_sample_keeps_the_contract_and_says_what_it_is() -> None:
 
 def test_first_of_two_answers_counts(path: Path) -> None:
     """Two answers to the same call are one row, that of the first line."""
-    rows = cassette.read(write(path, ENTRY, {**ENTRY, "response": "The hat is ugly."}))
+    rows = request.read_cassette(write(path, ENTRY, {**ENTRY, "response": "The hat is ugly."}))
     assert rows["response"].to_list() == ["I dislike the hat."]
 
 
@@ -90,4 +90,4 @@ def test_faults_name_file_and_line(path: Path, second: str, message: str) -> Non
     """A line that is no entry is BadInput, and the message names the file, the line and what was expected."""
     path.write_text(f"{json.dumps(ENTRY)}\n{second}\n", encoding="utf-8")
     with pytest.raises(BadInput, match=re.escape(f"{path}, line 2: {message}")):
-        cassette.read(path)
+        request.read_cassette(path)

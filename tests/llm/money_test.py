@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Refused
-from pipeline.llm.ledger import answers, given_up
+from pipeline.llm.ledger import answers
 from pipeline.llm.service import limits
 from tests.support.rows.llm_requests import build_budget, build_requests, send
 from tests.support.servers.biller import HTML, Biller
@@ -189,16 +189,16 @@ def test_what_was_given_up_can_be_asked_again(engine: sa.Engine, served: Callabl
     """Entries are listed by model and reason; freed, they are asked again; cleared, their guessed costs go too."""
     errors = {"提示 0": (200, {"choices": []}), "提示 1": (400, {"error": {"message": "too long"}})}
     send(build_requests(4), engine, served(errors=errors).url, concurrency=1)
-    outcomes = [(entry.outcome, entry.calls, entry.requests) for entry in given_up.list_entries(engine)]
+    outcomes = [(entry.outcome, entry.calls, entry.requests) for entry in answers.list_entries(engine)]
     assert outcomes == [("malformed", 3, 1), ("rejected", 1, 1)]
     url = served().url
     assert send(build_requests(4), engine, url).calls_sent == 0
-    assert given_up.list_entries(engine, model="other") == given_up.list_entries(engine, reason="%") == []
+    assert answers.list_entries(engine, model="other") == answers.list_entries(engine, reason="%") == []
     assert answers.sum_spending(engine).guessed_usd > 0
-    assert given_up.forgive(engine, reason="TOO LONG", is_clearing=False) == 1
+    assert answers.forgive(engine, reason="TOO LONG", is_clearing=False) == 1
     assert send(build_requests(4), engine, url).calls_sent == 1
-    assert given_up.forgive(engine, model="m", is_clearing=True) == 3
-    assert given_up.list_entries(engine) == []
+    assert answers.forgive(engine, model="m", is_clearing=True) == 3
+    assert answers.list_entries(engine) == []
     spent = answers.sum_spending(engine)
     assert (spent.cost_usd, spent.guessed_usd) == (pytest.approx(3 * 0.00002), 0.0)
     assert send(build_requests(4), engine, url).calls_sent == 1

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline.io.atomic import write_text
 from pipeline.score import reference
-from pipeline.tasks.impscore import references, selftest
+from pipeline.tasks.impscore import references, scoring
 from pipeline.tasks.impscore.scoring import SHIPPED, choose_model
 from pipeline.training import registry
 
@@ -18,12 +18,12 @@ def main() -> None:
     """Write both files."""
     model_id = registry.read(SHIPPED).model_id
     assert choose_model(model_id).is_shipped
-    golden = json.loads((SHIPPED / selftest.FILE).read_text(encoding="utf-8"))
+    golden = json.loads((SHIPPED / scoring.GOLDEN).read_text(encoding="utf-8"))
     texts = [text for text, _ in golden["texts"]]
-    values, golden["model_id"] = selftest.score(pl.Series(texts), SHIPPED)
+    values, golden["model_id"] = scoring.score_by_folder(pl.Series(texts), SHIPPED)
     lines = ",\n ".join(json.dumps(pair, ensure_ascii=False) for pair in zip(texts, values, strict=True))
     head = json.dumps({name: golden[name] for name in ("model_id", "tolerance")})[:-1]
-    write_text(SHIPPED / selftest.FILE, f'{head}, "texts": [\n {lines}\n]}}\n')
+    write_text(SHIPPED / scoring.GOLDEN, f'{head}, "texts": [\n {lines}\n]}}\n')
     write_text(reference.SHIPPED, reference.format_reference(references.build_reference(ref=model_id)))
 
 

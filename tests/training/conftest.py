@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.examples.impscore import groups as graded
 from pipeline.examples.impscore import pairs as examples
-from pipeline.llm import cassette
+from pipeline.llm import request
 from pipeline.models.encoder import Encoder, encode, load
 from pipeline.sample import COMPLETIONS, GROUPS
 from pipeline.tables import empty
@@ -26,7 +26,7 @@ def encoder(tiny_folder: Path) -> Encoder:
 @pytest.fixture(scope="session")
 def pairs() -> pl.DataFrame:
     """32 triples of the sample, half of each language, 24 of them to train on and 4 each to validate and test."""
-    rows = examples.build(empty("sentences"), cassette.read(COMPLETIONS))[0]
+    rows = examples.build(empty("sentences"), request.read_cassette(COMPLETIONS))[0]
     split = pl.Series(["train"] * 12 + ["validation"] * 2 + ["test"] * 2)
     parts = [rows.filter(pl.col("lang") == lang).head(16).with_columns(split=split) for lang in ("en", "zh")]
     return pl.concat(parts).sort("pair_id")

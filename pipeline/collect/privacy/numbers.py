@@ -1,7 +1,4 @@
-"""Numbers that lead to a person: telephones, identity cards, bank cards.
-
-A text's digits are read as runs of groups, in one pass, and checked by the rules of each kind.
-"""
+"""Numbers that lead to a person: telephones, identity cards, bank cards; digits are read as runs of groups."""
 
 import re
 from collections.abc import Iterator

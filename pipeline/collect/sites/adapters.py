@@ -6,16 +6,14 @@ from typing import Any
 
 from pipeline.collect.sites import bilibili, netease, tencent_news, weibo, zhihu
 from pipeline.collect.sites.record import Article, Comment, Page, refuse_odd
-from pipeline.errors import BadInput, SchemaDrift
+from pipeline.errors import SchemaDrift, check_name
 
 ADAPTERS = {"weibo": weibo, "netease": netease, "bilibili": bilibili, "zhihu": zhihu, "tencent_news": tencent_news}
 
 
 def get_adapter(source: str) -> ModuleType:
     """The adapter of a site."""
-    if source not in ADAPTERS:
-        raise BadInput(f"no adapter for source {source!r}; there are {', '.join(ADAPTERS)}")
-    return ADAPTERS[source]
+    return ADAPTERS[check_name("adapter for source", source, ADAPTERS)]
 
 
 # What plain indexing raises when a site changes the type of something: as much drift as a missing field.

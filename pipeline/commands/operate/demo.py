@@ -17,7 +17,7 @@ from pipeline.commands.terminal import console
 from pipeline.commands.terminal.console import out, table, working
 from pipeline.errors import UndertoneError
 from pipeline.slices import parse_day
-from pipeline.tasks.daily import health, report
+from pipeline.tasks.daily import report
 from pipeline.tasks.impscore import references
 from pipeline.tasks.labelling import release
 from pipeline.tasks.upkeep import count_rows
@@ -108,6 +108,6 @@ def _show(running: stack.State) -> None:
     out.print(f"\nReport   {report.locate_page(sample.DAY)}", soft_wrap=True)
     out.print(f"Labels   {release.get_page_path(PROJECT)} (raters are simulated)", soft_wrap=True)
     missed = f"{NEXT} came while tokenize was paused; heal found it"
-    out.print(f"Days     {health.write_page(NEXT)} ({missed})", soft_wrap=True)
+    out.print(f"Days     {report.write_health(NEXT)} ({missed})", soft_wrap=True)
     out.print(f"Airflow  {running['url']} (still running)", soft_wrap=True)
     out.print("Stop it  make down, or undertone down")

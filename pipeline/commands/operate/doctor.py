@@ -163,10 +163,14 @@ def _examine_model() -> Result:
 
 
 def _examine_scores() -> Result:
-    from pipeline.tasks.impscore import selftest
+    from pipeline.tasks.impscore import scoring
 
-    rows = selftest.compare_scores()
-    return bool(rows["is_within"].all()), selftest.summarise(rows), "undertone selftest names the scores and versions"
+    rows = scoring.compare_scores()
+    return (
+        bool(rows["is_within"].all()),
+        scoring.summarise_comparison(rows),
+        "undertone selftest names the scores and versions",
+    )
 
 
 def _examine_erased() -> Result:

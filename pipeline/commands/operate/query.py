@@ -5,14 +5,13 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
 from uuid import uuid4
 
 import duckdb
-import polars as pl
 import psutil
 from typer import Argument, Option
 
@@ -60,7 +59,14 @@ def query(
         if as_json or format_ != "table" or out:
             files.write_frames(frames, out, as_json=as_json or format_ == "json")
         else:
-            _show(frames)
+            rows = next(frames)
+            for frame in frames:
+                rows = rows.vstack(frame)
+                if rows.height > SHOWN:
+                    break
+            console.table(rows.head(SHOWN))
+            if rows.height > SHOWN:
+                console.report(f"these are the first {SHOWN:,} rows; --format csv, --json or -o FILE gives all")
         con.close()
         if has_scores and re.search(r"\b(scores|comments_scored|most_implicit|implicitness)", sql, re.IGNORECASE):
             references.warn_weak(None, references.load_reference(None))
@@ -75,17 +81,6 @@ def query(
             con.interrupt()
 
     _run_limited(work, interrupt, clean, timeout, memory)
-
-
-def _show(frames: Iterator[pl.DataFrame]) -> None:
-    rows = next(frames)
-    for frame in frames:
-        rows = rows.vstack(frame)
-        if rows.height > SHOWN:
-            break
-    console.table(rows.head(SHOWN))
-    if rows.height > SHOWN:
-        console.report(f"these are the first {SHOWN:,} rows; --format csv, --json or -o FILE gives all")
 
 
 def _run_limited(

@@ -126,9 +126,12 @@ def start() -> State:
     url, mark = f"http://127.0.0.1:{port}", secrets.token_hex(8)
     env = environment(url, mark, logs, triggers)
     with (airflow_home() / "standalone.log").open("ab") as sink:
+        path = Path(env["PATH"].split(os.pathsep)[0]) / "airflow"
+        if not path.is_file():
+            raise Missing(f"airflow is not installed next to {sys.executable}: pip install 'undertone-text[airflow]'")
         process = subprocess.Popen(
             ["airflow", "standalone"],
-            executable=_find_airflow(env),
+            executable=str(path),
             env=env,
             cwd=airflow_home(),
             stdin=subprocess.DEVNULL,
@@ -148,13 +151,6 @@ def start() -> State:
         stop()
         raise
     return started
-
-
-def _find_airflow(env: dict[str, str]) -> str:
-    path = Path(env["PATH"].split(os.pathsep)[0]) / "airflow"
-    if not path.is_file():
-        raise Missing(f"airflow is not installed next to {sys.executable}: pip install 'undertone-text[airflow]'")
-    return str(path)
 
 
 def _find_ports() -> list[int]:

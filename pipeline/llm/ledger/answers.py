@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Missing
-from pipeline.llm.ledger import owners, tables
+from pipeline.llm.ledger import tables
 from pipeline.llm.ledger.cost import Budget, Call
 from pipeline.llm.request import Request, dump_json
 from pipeline.llm.service.replies import make_printable
@@ -33,10 +33,7 @@ OF_ANSWER = ("response", "served_model", "finish_reason", "input_tokens", "outpu
 
 
 class Answer(NamedTuple):
-    """An answer as it stands in the ledger; `finish_reason` is `length` where it was cut off.
-
-    `logprobs` are those of its last tokens as JSON, where they were asked for (`service.replies`).
-    """
+    """An answer as it stands in the ledger, with the log probabilities of its last tokens as JSON if asked for."""
 
     key: str
     response: str
@@ -124,10 +121,7 @@ def find_unanswered(engine: sa.Engine, requests: Iterable[Request]) -> dict[str,
 
 
 def claim(engine: sa.Engine, requests: Mapping[str, Request], budget: Budget, owner: str, lease: float) -> Claims:
-    """Claim requests without an answer or a claim in one transaction, while the run stays below its limit on cost.
-
-    Requests that are given up are not claimed. The claims of a batch hold its requests.
-    """
+    """Claim requests without an answer or a claim in one transaction, while the run stays below its limit on cost."""
     now, is_batch = time.time(), owner.startswith(BATCH)
     reserves = {key: budget.reserve(request, is_batch=is_batch) for key, request in requests.items()}
     with write_transaction(engine) as con:
@@ -185,15 +179,12 @@ def release(con: sa.Connection, owner: str) -> int:
 
 
 def book_lost(con: sa.Connection, requests: Mapping[str, Request]) -> dict[str, str]:
-    """Book the claims of these requests whose owners have ended as lost calls; return the owners of the others.
-
-    Perhaps a lost call was paid, so what was set aside for it counts as spent.
-    """
+    """Book these requests' claims whose owners ended as lost calls, paid or not; return the owners of the others."""
     now, lost, living = time.time(), [], {}
     for part in _cut(list(requests)):
         for claim in con.execute(sa.select(tables.claims).where(tables.claims.c.key.in_(part))):
             is_batch = claim.owner.startswith(BATCH)
-            if claim.lease >= now and (is_batch or not owners.has_ended(claim.owner)):
+            if claim.lease >= now and (is_batch or not tables.has_ended(claim.owner)):
                 living[claim.key] = claim.owner
                 continue
             row = {"key": claim.key, "run_id": claim.run_id, "model": requests[claim.key].model, "outcome": "lost"}
@@ -333,3 +324,43 @@ def _build_call_row(call: Call, run_id: str) -> dict[str, Any]:
     row |= {name: getattr(call, name) for name in ("key", "mode", "cost_usd", "guess")}
     detail = call.reply.detail and make_printable(call.reply.detail)
     return {**row, "run_id": run_id, "model": call.request.model, "detail": detail}
+
+
+OUTCOMES = ("malformed", "unread", "rejected")
+FORGIVEN = "forgiven"  # the outcome of calls that no longer count as tries
+
+
+def list_entries(
+    engine: sa.Engine, model: str | None = None, reason: str | None = None, *, of_all: bool = False
+) -> list[Any]:
+    """Count calls and costs without an answer by model, outcome and reason, or `of_all` by model and outcome."""
+    c = tables.calls.c
+    detail = sa.literal("all") if of_all else sa.func.substr(sa.func.coalesce(c.detail, ""), 1, 100)
+    conditions = [] if of_all else _select_unanswered(model, reason)
+    costs = {"cost_usd": c.cost_usd, "guessed_usd": sa.case((c.guess.is_not(None), c.cost_usd))}
+    sums = [sa.func.coalesce(sa.func.sum(cost), 0.0).label(name) for name, cost in costs.items()]
+    counts = sa.func.count().label("calls"), sa.func.count(c.key.distinct()).label("requests")
+    rows = sa.select(c.model, c.outcome, detail.label("reason"), *counts, *sums).where(*conditions)
+    rows = rows.group_by(c.model, c.outcome, sa.text("reason"))
+    with engine.connect() as con:
+        return [*con.execute(rows.order_by(sa.func.count().desc(), c.model, c.outcome))]
+
+
+def forgive(engine: sa.Engine, model: str | None = None, reason: str | None = None, *, is_clearing: bool) -> int:
+    """Let runs send such requests again; `is_clearing` removes the calls whose cost is a guess or nothing."""
+    c = tables.calls.c
+    conditions = _select_unanswered(model, reason)
+    is_uncounted = sa.or_(c.guess.is_not(None), c.cost_usd.is_(None), c.cost_usd == 0)
+    with write_transaction(engine) as con:
+        removed = con.execute(sa.delete(tables.calls).where(*conditions, is_uncounted)).rowcount if is_clearing else 0
+        return removed + con.execute(sa.update(tables.calls).where(*conditions).values(outcome=FORGIVEN)).rowcount
+
+
+def _select_unanswered(model: str | None, reason: str | None) -> list[sa.ColumnElement[bool]]:
+    c = tables.calls.c
+    conditions: list[sa.ColumnElement[bool]] = [c.outcome.in_(OUTCOMES), c.key.not_in(sa.select(tables.answers.c.key))]
+    if model is not None:
+        conditions.append(c.model == model)
+    if reason is not None:
+        conditions.append(sa.or_(*[column.icontains(reason, autoescape=True) for column in (c.outcome, c.detail)]))
+    return conditions

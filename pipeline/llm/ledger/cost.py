@@ -49,10 +49,7 @@ class Call(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """What requests would take. Tokens are guessed from lengths; costs are None if a model has no price.
-
-    `most_usd` is an upper bound: under a limit on cost as high, everything is sent.
-    """
+    """What requests would take, by lengths of texts; `most_usd` is an upper bound, costs are None without a price."""
 
     requests: int
     cached: int
@@ -90,10 +87,7 @@ class Budget:
         return price.cost(*limits.bound_tokens(request, self.output_tokens), is_batch=is_batch) if price else 0.0
 
     def bill(self, key: str, request: Request, reply: Reply, mode: str = "live") -> Call:
-        """Return the call with its cost. Tokens that the server does not count, or cannot have used, cost the most.
-
-        An error costs nothing, unless a model may have answered behind it.
-        """
+        """Return the call with its cost: the most where tokens are not counted or cannot be, nothing if not billed."""
         price = self.prices.get(request.model)
         if reply.outcome not in ("answered", "malformed", "lost") and not reply.is_doubtful:
             reply = reply._replace(input_tokens=None, output_tokens=None)

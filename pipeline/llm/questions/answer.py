@@ -17,10 +17,7 @@ def has_han(text: str) -> bool:
 
 
 def strip_thinking(text: str) -> str:
-    """Return the answer without its reasoning: `<think>...</think>`, to the end where that is cut off.
-
-    Some servers give the opening tag to the model, so that the answer holds the closing one alone.
-    """
+    """Return the answer without its reasoning, `<think>...</think>`; some servers leave its opening tag out."""
     return _THOUGHT.sub("", text).rpartition("</think>")[2]
 
 

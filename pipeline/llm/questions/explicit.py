@@ -117,7 +117,11 @@ def parse(response: str, implicit: str, prompt_name: str) -> Parsed:
     question, hint = _split_dialogue(implicit) if prompt_name.startswith("dialogue") else ("", implicit.strip())
     text = _bare(answer.strip_thinking(response))
     if question:
-        text = _bare(_without_question(text, question))
+        text = _DASH.sub("", text)
+        if text.casefold().startswith(question.casefold()):
+            text = _DASH.sub("", text[len(question) :].lstrip())
+        match = _DIALOGUE.match(f"- {text}")
+        text = _bare(match["answer"] if match and "?" in (match["question"] or "").replace("？", "?")[-2:] else text)
     reason = find_fault(
         empty=not text,
         refusal=bool(_REFUSAL.match(text.replace("’", "'"))),
@@ -133,14 +137,6 @@ def _split_dialogue(text: str) -> tuple[str, str]:
     if not (match := _DIALOGUE.match(text.strip())):
         return "", text.strip()
     return (match["question"] or match["words"]).strip(), match["answer"].strip()
-
-
-def _without_question(text: str, question: str) -> str:
-    text = _DASH.sub("", text)
-    if text.casefold().startswith(question.casefold()):
-        text = _DASH.sub("", text[len(question) :].lstrip())
-    match = _DIALOGUE.match(f"- {text}")
-    return match["answer"] if match and "?" in (match["question"] or "").replace("？", "?")[-2:] else text
 
 
 def _bare(text: str) -> str:

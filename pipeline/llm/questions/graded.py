@@ -49,10 +49,7 @@ class Balance(NamedTuple):
 
 
 def parse(text: str, lang: str) -> Parsed:
-    """Return the five sentences in an answer, or a reason: malformed, wrong_count, repeated, other_language.
-
-    The group is a JSON object; reasoning, words or a code fence around it are passed over.
-    """
+    """Return the five sentences of an answer's JSON, or why not: malformed, wrong_count, repeated, other_language."""
     entry = next(answer.list_objects(answer.strip_thinking(text)), None)
     values = entry.get("sentences") if entry else None
     if not isinstance(values, list) or not all(isinstance(value, str) and value.strip() for value in values):

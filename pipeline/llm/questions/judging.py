@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from pipeline.errors import BadInput
+from pipeline.errors import check_name
 from pipeline.llm.questions import answer
 
 OUTCOMES = {"a": 1, "b": -1, "tie": 0}  # of a comparison: 1 for the first text
@@ -47,9 +47,7 @@ class Parsed(NamedTuple):
 
 def get_rubric(name: str) -> Rubric:
     """Return a rubric by its name."""
-    if name not in RUBRICS:
-        raise BadInput(f"no rubric {name!r}; there are {', '.join(RUBRICS)}")
-    return RUBRICS[name]
+    return RUBRICS[check_name("rubric", name, RUBRICS)]
 
 
 def format_question(fields: Mapping[str, Any]) -> str:
@@ -58,11 +56,7 @@ def format_question(fields: Mapping[str, Any]) -> str:
 
 
 def parse_labels(response: str, rubric: Rubric) -> Parsed:
-    """Return the fields of a rubric in an answer; or a reason: malformed, out_of_range.
-
-    The answer is one JSON object, perhaps after reasoning or in a code fence. With words or a second object it is
-    malformed, since the judge may quote an object from the text.
-    """
+    """Return the fields of a rubric in an answer of one JSON object; or a reason: malformed, out_of_range."""
     reply = _FENCE.sub(r"\1", answer.strip_thinking(response).strip())
     try:
         entry = json.loads(reply)
@@ -78,10 +72,7 @@ def parse_labels(response: str, rubric: Rubric) -> Parsed:
 
 
 def weigh_score(logprobs: str | None, rubric: Rubric) -> tuple[float, float] | None:
-    """Return mean and variance of the score by the probabilities of its digit, among the levels of the rubric.
-
-    None without log probabilities or a score, or where less than half of the probability is on the levels.
-    """
+    """Return mean and variance of the score by its digits' probabilities; None if half of these are off the levels."""
     tokens = json.loads(logprobs) if logprobs else []
     text = ""
     starts = []

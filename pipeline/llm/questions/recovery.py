@@ -1,7 +1,4 @@
-"""Recover subtext in the two steps of CSD, section 1: the question to a model, and its answer (CSD-03).
-
-Step one replaces rhetoric by plain words; step two infers the deep meaning from the context.
-"""
+"""Recover subtext in the two steps of CSD, section 1: plain words, then the meaning in the context (CSD-03)."""
 
 import json
 import re
@@ -74,10 +71,7 @@ def format_choice(text: str, context: str | None, options: Sequence[str], questi
 
 
 def parse_choice(response: str, count: int) -> int | None:
-    """Return the place of the chosen option among `count`, from 0; None if the answer names none, or more than one.
-
-    Reasoning in `<think>`, a label ("Answer:") and marks around the letter are passed over.
-    """
+    """Return the place of the chosen option among `count`, from 0; None if the answer names none, or more than one."""
     match = _CHOICE.match(answer.strip_thinking(response))
     place = LETTERS.index(match["letter"].upper()) if match else count
     return place if place < count else None

@@ -50,11 +50,7 @@ def limit_output(request: Request, output_tokens: int | None = None) -> int:
 
 
 def check_params(request: Request) -> list[int]:
-    """Check the parameters of a request, and return its own limits on output tokens.
-
-    BadInput: an answer would be counted or read wrongly, or a limit is not a whole number above 0; some servers read -1
-    as no limit.
-    """
+    """Check the parameters of a request; return its own limits on output tokens. Some servers read -1 as no limit."""
     if clash := _RESERVED & request.params.keys():
         raise BadInput(f"the parameter {min(clash)!r} cannot be set")
     limits = [(name, request.params[name]) for name in PARAMS if name in request.params]

@@ -15,11 +15,7 @@ _SIGNS = (  # of an error that is the request's own
 
 
 class Reply(NamedTuple):
-    """The outcome of one call.
-
-    It is answered; malformed or rejected (this request), both recorded as unread while the server has answered nothing
-    in this run; failed (for now), refused or unusable (all requests); lost (its process ended).
-    """
+    """The outcome of one call: of this request; or refused or unusable, of all; or lost, as its process ended."""
 
     outcome: str
     response: str | None = None
@@ -51,7 +47,12 @@ def read_moderation(body: str | Any, status: int = 200, content_type: str = "") 
 def _read(body: Any, status: int, content_type: str, field: str, read_field: Callable[[Any, Reply], Reply]) -> Reply:
     completion, fault = _parse(body, content_type)
     if completion.get("error") and not completion.get(field):
-        return _read_error(completion["error"], body, status)
+        fields = completion["error"] if isinstance(completion["error"], dict) else {"message": completion["error"]}
+        code, message = fields.get("code"), str(fields.get("message"))
+        detail = f"an error inside an answer of {status}: {message[:2_000]}"
+        if isinstance(code, int) and not isinstance(code, bool) and 400 <= code < 600:
+            return Reply(classify_error(code, message), status=status, detail=f"{code}, {detail}", is_doubtful=True)
+        return _count_tokens({}, status)._replace(detail=detail, body=_as_text(body))
     reply = _count_tokens(completion, status)
     reply = reply._replace(detail=fault) if fault else read_field(completion.get(field), reply)
     return reply if reply.outcome == "answered" else reply._replace(body=_as_text(body))
@@ -150,16 +151,6 @@ def _parse(body: str | Any, content_type: str) -> tuple[dict[str, Any], str | No
     if not isinstance(body, dict):
         return {}, f"no JSON object but {_name_kind(body)}"
     return body, None
-
-
-def _read_error(error: Any, body: Any, status: int) -> Reply:
-    """Read an error inside an answer of 200, as some gateways send it; its code says what it means, if it has one."""
-    fields = error if isinstance(error, dict) else {"message": error}
-    code, message = fields.get("code"), str(fields.get("message"))
-    detail = f"an error inside an answer of {status}: {message[:2_000]}"
-    if isinstance(code, int) and not isinstance(code, bool) and 400 <= code < 600:
-        return Reply(classify_error(code, message), status=status, detail=f"{code}, {detail}", is_doubtful=True)
-    return _count_tokens({}, status)._replace(detail=detail, body=_as_text(body))
 
 
 def _count_tokens(completion: dict[str, Any], status: int) -> Reply:

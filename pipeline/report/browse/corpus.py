@@ -57,10 +57,7 @@ def decode_view(text: str) -> str:
 
 
 def parse_view(text: str, columns: Mapping[str, Column]) -> View:
-    """Parse a view from JSON, as it is or as the part of an address after `#`; other fields are the page's own.
-
-    BadInput if it is no JSON object of these fields, or names a column that there is not.
-    """
+    """Parse a view from JSON, as it is or as the part of an address after `#`; other fields are the page's own."""
     text = decode_view(text)
     try:
         fields = json.loads(text or "{}")

@@ -22,10 +22,7 @@ LONG = 300  # characters of a comment that the page shows
 
 
 def render(day: str, signatures: Sequence[str] = (), simulated_count: int = 0, **frames: pl.DataFrame | None) -> str:
-    """Render the page of the frames that `PARTS` names, which `sections.check_rows` checks.
-
-    Metrics have their plain names (`meteor`, `human`); `is_weighted` is true of W-METEOR. Signatures name their origin.
-    """
+    """Render the page of the frames that `PARTS` names; `is_weighted` is true of W-METEOR."""
     rows = sections.check_rows(PARTS, frames)
     names = figures.list_rows(rows["correlations"]) if "correlations" in rows else []
     counts = {

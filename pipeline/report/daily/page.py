@@ -23,7 +23,7 @@ class Contents(TypedDict):
     scores: pl.DataFrame  # source, lang, implicitness, percentile
     reference: str | None  # name of the corpus of the percentiles
     weakness: str  # of the model, in the languages of the day
-    weeks: Mapping[str, pl.DataFrame]  # of `tasks.daily.weeks`: changes and examples, or nothing
+    weeks: Mapping[str, pl.DataFrame]  # of `tasks.daily.report`: changes and examples, or nothing
     by_source: pl.DataFrame  # view implicitness_by_source_day
     most: pl.DataFrame  # view most_implicit, words (word and change of each, or null)
     least: pl.DataFrame
@@ -46,6 +46,8 @@ def render(contents: Contents) -> str:
         ("rows dropped, each with a reason", f"{collected['dropped_count'].sum():,}"),
     ]
     ends = [("Most implicit", contents["most"]), ("Least implicit", contents["least"])]
+    why = pl.format("{}: {} {}", "dropped_at", "row_count", pl.col("reason").str.replace_all("_", " "))
+    runs = funnel.group_by("source", "origin", "read_count", "kept_count", "dropped_count")
     return render_template(
         "daily/page.html",
         title=contents["day"],
@@ -60,7 +62,7 @@ def render(contents: Contents) -> str:
         examples=[(title, [row | {"pieces": _mark_words(row)} for row in rows.to_dicts()]) for title, rows in ends],
         is_explained=any(rows["words"].count() for _, rows in ends),
         funnel=figures.draw_funnel(_build_shares(funnel)) if funnel.height else "",
-        funnel_rows=_build_funnel_rows(funnel),
+        funnel_rows=runs.agg(why=why.drop_nulls().sort().str.join("; ")).sort("source", "origin").to_dicts(),
         model=contents["model"],
         evaluations=contents["evaluations"].to_dicts(),
         signatures=contents["signatures"],
@@ -105,14 +107,8 @@ def _build_shares(funnel: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([kept_rows, dropped_rows]).group_by("source", "reason").agg(pl.col("row_count").sum())
 
 
-def _build_funnel_rows(funnel: pl.DataFrame) -> list[dict[str, Any]]:
-    why = pl.format("{}: {} {}", "dropped_at", "row_count", pl.col("reason").str.replace_all("_", " "))
-    runs = funnel.group_by("source", "origin", "read_count", "kept_count", "dropped_count")
-    return runs.agg(why=why.drop_nulls().sort().str.join("; ")).sort("source", "origin").to_dicts()
-
-
 def _build_change(changes: pl.DataFrame, examples: pl.DataFrame) -> dict[str, Any]:
-    """Build what the template shows of `changes` and `examples` of `tasks.daily.weeks`."""
+    """Build what the template shows of `changes` and `examples` of `report.compare_weeks`."""
     rows = changes.to_dicts()
     for row in rows:
         row["name"] = f"{row['source']} ({row['lang']})"

@@ -284,10 +284,7 @@ def _draw_violin(axis: Axes, place: int, values: plot.Floats, colour: str) -> No
 
 
 def draw_audit(audit: pl.DataFrame) -> str:
-    """Draw the accuracies of surface baselines by source (`metrics.impscore.artefacts.audit`).
-
-    The column `model` is optional: the accuracy of the model on the subset, or null.
-    """
+    """Draw the accuracies of surface baselines by source (`artefacts.audit`), and perhaps of a `model`."""
     kinds = order_names(audit["baseline"], BASELINES)
     subsets = order_names(audit["subset"], ["all"])
     rows = audit.select("subset", "baseline", "accuracy").sort("subset", "baseline")

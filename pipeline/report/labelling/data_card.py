@@ -6,10 +6,13 @@ Names are hostile data: all of them are escaped.
 
 import datetime
 import re
+from importlib.resources import files
 from typing import NamedTuple
 
 import polars as pl
+from markdown_it import MarkdownIt
 
+from pipeline.errors import BadInput
 from pipeline.label import schema, simulated
 from pipeline.report.sections import format_number, render_template
 from pipeline.tables import TABLES
@@ -56,10 +59,7 @@ def render(facts: Facts) -> str:
 
 
 def update(card: str, rows: pl.DataFrame, classes: pl.DataFrame, data_hash: str) -> str:
-    """Update a card after comments were removed: their count, the classes and the checksum; the rest is of the release.
-
-    A card of the same checksum, or one that somebody else wrote, stays as it is.
-    """
+    """Update count, classes and checksum of a card after a removal; one of this checksum, or another's, stays."""
     parts = card.split("\n\n")
     if f"`{data_hash}`" in card or not {"## Contents", "## Classes"} <= set(parts):
         return card
@@ -123,3 +123,21 @@ def _escape(value: object) -> str:
     line = " ".join(str(value).split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     line = re.sub(r"[\\`*_{}\[\]|~#!]|:(?=//)|(?<=www)\.", r"\\\g<0>", line)
     return re.sub(r"^(\d*)([-+.)])(?=[\s-]|$)", r"\1\\\2", line)  # what would begin a list or a rule
+
+
+GUIDELINE_LANGS = {"zh": "zh-Hans", "en": "en"}
+"""Languages there are guidelines in, with the tag that makes a browser choose fitting glyphs."""
+
+
+def render_guidelines(lang: str) -> str:
+    """Render the guidelines in a language, with the version of the label schema at the foot; BadInput without any."""
+    if lang not in GUIDELINE_LANGS:
+        raise BadInput(f"lang should be one of {', '.join(GUIDELINE_LANGS)}, found {lang!r}")
+    text = files("pipeline.label").joinpath("guidelines", f"{lang}.md").read_text(encoding="utf-8")
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
+    title = text.partition("\n")[0].removeprefix("# ")
+    version = schema.hash_schema()
+    return render_template(
+        "labelling/guidelines.html", lang=GUIDELINE_LANGS[lang], title=title, body=body, version=version
+    )

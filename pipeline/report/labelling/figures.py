@@ -1,7 +1,4 @@
-"""Figures of a labelling project: what became of comments, how raters agree, what labels look like.
-
-Frames are of `metrics.labelling.agreement` and `label_analysis`.
-"""
+"""Figures of a labelling project: what became of comments, how raters agree, what labels look like."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

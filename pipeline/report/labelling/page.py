@@ -1,7 +1,4 @@
-"""One HTML page of a labelling project: what became of its comments, how raters agree, what the labels look like.
-
-Thresholds are shown, and nothing is judged by them (CSD-23, errata E8).
-"""
+"""One HTML page of a labelling project, with thresholds, by which nothing is judged (CSD-23, errata E8)."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,4 @@
-"""Figures of NDD: compressors, measures of distance, what they know of trees and predicates.
-
-Shares are in percent.
-"""
+"""Figures of NDD, in percent: compressors, measures of distance, what they know of trees and predicates."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

@@ -30,10 +30,7 @@ _METRICS = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 
 
 
 def render(day: str, signatures: Sequence[str] = (), **parts: Any) -> str:
-    """Render the page of the rows that `PARTS` names, which `sections.check_rows` checks.
-
-    Values are as the metrics give them: shares in [0, 1], which the page shows in percent, and correlations in [-1, 1].
-    """
+    """Render the page of the rows that `PARTS` names, in percent; shares are in [0, 1], correlations in [-1, 1]."""
     rows, counts = sections.check_rows(PARTS, parts), {}
     if "compressions" in rows:
         is_whole = ~pl.col("source").str.ends_with(COMMON)

@@ -157,10 +157,7 @@ def get_printed(subtask: str, reader: str, absent: Any = None) -> Sequence[Any]:
 
 
 def draw_readers(frame: pl.DataFrame) -> str:
-    """Draw the accuracy of readers by what they were tested on, beside chance and the paper (REC-29).
-
-    The column `blind` is optional: what the best way not to read reaches on the items.
-    """
+    """Draw readers' accuracy beside chance, the paper (REC-29) and, of `blind`, the best way not to read."""
     parts = sort_tests(frame)
     with plot.use_style():
         figure, axes = _create_panels([part.height for part in parts.values()], 0.42)

@@ -1,7 +1,8 @@
 """Calibrate one measure against another, on comments of the tables or columns of a file; read scores as the other."""
 
-from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +15,6 @@ from pipeline.examples.sources.files import parse_numbers, read_table
 from pipeline.metrics.calibration import comparison
 from pipeline.metrics.calibration.comparison import EPSILON, Comparison, Map, Replacement
 from pipeline.slices import parse_day
-from pipeline.tasks.calibration import sides
-from pipeline.tasks.calibration.sides import COMMENT
 from pipeline.tasks.impscore import references
 from pipeline.tasks.record import runs
 from pipeline.tasks.studies import rows as studies
@@ -54,10 +53,10 @@ def compare_sides(a: str, b: str, day: str | None = None, days: int = 1, epsilon
     """Calibrate a side of `sides` against another on the comments of all days, or of some, that have both."""
     if a == b:
         raise BadInput(f"expected two measures, found {a!r} twice")
-    of_a, of_b = sides.load_side(a), sides.load_side(b)
+    of_a, of_b = load_side(a), load_side(b)
     span = (parse_day(day) - timedelta(days=days - 1), parse_day(day)) if day else None
-    values = sides.average(of_a, "a").join(sides.average(of_b, "b"), on=COMMENT, how="inner")
-    rows = sides.load_comments(values, span).join(values, on=COMMENT, how="inner", maintain_order="left")
+    values = average(of_a, "a").join(average(of_b, "b"), on=COMMENT, how="inner")
+    rows = load_comments(values, span).join(values, on=COMMENT, how="inner", maintain_order="left")
     if not rows.height:
         raise Missing(f"no comment has a value of {a!r} and of {b!r}{f' on {days} days until {day}' if day else ''}")
     rows = rows.with_columns(thread=pl.concat_str("source", "thread_id", separator="/"))
@@ -136,11 +135,8 @@ def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str 
 
 
 def load_maps(target: str, model_id: str) -> dict[str, Map]:
-    """Load the maps of the newest calibration of a model by a measure, such as `judge` or `judge:gpt-4o`, by language.
-
-    Missing if there is none, BadInput if several of the newest day fit.
-    """
-    advice = sides.get_advice(target)
+    """Load the maps, by language, of a model's newest calibration by a measure such as `judge:gpt-4o`, or Missing."""
+    advice = get_advice(target)
     is_ours = (pl.col("study") == STUDY) & (pl.col("model_id") == model_id) & pl.col("metric").str.starts_with("map_")
     rows = warehouse.scan("studies", is_ours).with_columns(b=pl.col("setting").str.json_path_match("$.b")).collect()
     names = rows["b"].unique().sort().to_list()
@@ -181,3 +177,82 @@ def add_intervals(scores: pl.DataFrame, column: str, maps: Mapping[str, Map]) ->
     return scores.with_columns(
         pl.Series(name, numbers.round(3)).fill_nan(None) for name, numbers in zip(READINGS, readings, strict=True)
     )
+
+
+COMMENT = ("source", "thread_id", "comment_id")
+_COLUMNS = pl.Schema({name: pl.Float64 if name == "value" else pl.String for name in (*COMMENT, "rater", "value")})
+
+
+def load_side(name: str) -> pl.DataFrame:
+    """Load the ratings of a side: source, thread_id, comment_id, rater (a model, a judge, a person), value.
+
+    Missing if there are none; BadInput for no such side, several judges or models that fit, and values of no numbers.
+    """
+    advice = get_advice(name)
+    kind, _, detail = name.partition(":")
+    ratings = _SIDES[kind][0](detail)
+    if not ratings.height:
+        raise Missing(f"there are no values of {name!r}; {advice}")
+    return ratings.select(pl.col(name).cast(kind) for name, kind in _COLUMNS.items())
+
+
+def get_advice(name: str) -> str:
+    """Return the command that makes values of a side; BadInput if there is no such side."""
+    if (kind := name.partition(":")[0]) in _SIDES:
+        return _SIDES[kind][1]
+    raise BadInput(f"{name!r} is no measure; expected {', '.join(_SIDES)}, or columns of --file by -c")
+
+
+def load_comments(ratings: pl.DataFrame, days: tuple[date, date] | None = None) -> pl.DataFrame:
+    """Load the rated comments of some days, or all: day, lang, text, once for each comment."""
+    keys = ratings.lazy().select(COMMENT).unique()
+    comments = warehouse.scan("comments", pl.col("day").is_between(*days) if days else None)
+    rows = comments.join(keys, on=COMMENT, how="semi").select(*COMMENT, "day", "lang", "text")
+    return rows.sort(*COMMENT, "day").unique(COMMENT, keep="last", maintain_order=True).collect()
+
+
+def average(ratings: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Average the raters of each comment; `name` is the column of the mean."""
+    return ratings.group_by(COMMENT).agg(pl.col("value").mean().alias(name))
+
+
+def _load_scorer(model: str) -> pl.DataFrame:
+    if model:
+        return _load_scores("implicitness", model, "scorer")
+    sql = "select source, thread_id, comment_id, model_id as rater, implicitness as value from comments_scored"
+    return warehouse.query(f"{sql} order by all")
+
+
+def _load_scores(metric: str, name: str, kind: str) -> pl.DataFrame:
+    scores = warehouse.scan("scores", pl.col("metric") == metric)
+    rows = scores.filter(pl.col("model_id").str.starts_with(name)).select(*COMMENT, "value", rater="model_id").collect()
+    names = rows["rater"].unique().sort().to_list()
+    names = [name] if name in names else names
+    if len(names) > 1:
+        raise BadInput(f"expected one {kind}, found {', '.join(names)}; name it, such as {kind}:{names[0]}")
+    return rows.filter(pl.col("rater").is_in(names)).sort(COMMENT)
+
+
+def _load_labels(field: str) -> pl.DataFrame:
+    field = field or "subtext"
+    labels = warehouse.scan("labels", (pl.col("field") == field) & (pl.col("stage") == 1))
+    labels = labels.sort("round").unique(("project", "task_id", "rater_id"), keep="last")
+    tasks = warehouse.scan("label_tasks").select("project", "task_id", *COMMENT)
+    rows = labels.join(tasks, on=("project", "task_id"), how="inner").select(*COMMENT, "value", rater="rater_id")
+    ratings = rows.with_columns(number=pl.col("value").cast(pl.Float64, strict=False)).collect()
+    if words := ratings.filter(pl.col("number").is_null())["value"].unique().sort().to_list():
+        raise BadInput(f"labels of {field!r} are no numbers but {', '.join(words[:3])}; name another as people:FIELD")
+    return ratings.drop("value").rename({"number": "value"}).sort(*COMMENT, "rater")
+
+
+def _load_grades(_: str) -> pl.DataFrame:
+    rows = warehouse.scan("comment_grades").select(*COMMENT, rater="raters", value="grades").collect()
+    return rows.explode("rater", "value").sort(*COMMENT, "rater")
+
+
+_SIDES: dict[str, tuple[Callable[[str], pl.DataFrame], str]] = {
+    "scorer": (_load_scorer, "`undertone score implicitness --day DAY`"),
+    "judge": (partial(_load_scores, "implicitness_judged", kind="judge"), "`undertone judge --day DAY --llm MODEL`"),
+    "people": (_load_labels, "`undertone label import`"),
+    "grades": (_load_grades, "`undertone commenting ratings`"),
+}

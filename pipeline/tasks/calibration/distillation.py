@@ -18,7 +18,7 @@ from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.impscore.studies import kendall_tau
 from pipeline.metrics.resample import Floats
 from pipeline.score.signature import choose_head
-from pipeline.tasks.calibration import sides
+from pipeline.tasks.calibration import calibrate
 from pipeline.tasks.impscore import scoring
 from pipeline.tasks.impscore.train import describe_model, hash_in_order, read_shipped_groups
 from pipeline.tasks.record import model_registry, promotion
@@ -56,8 +56,8 @@ def build_rows(texts: Any, values: Any, threads: Any = None) -> pl.DataFrame:
 
 def load_judged(judge: str = "") -> pl.DataFrame:
     """Load the judged comments of the tables: text, value, lang, split; comments of a thread are in one split."""
-    values = sides.average(sides.load_side(f"judge:{judge}"), "value")
-    rows = sides.load_comments(values).join(values, on=sides.COMMENT, how="inner", maintain_order="left")
+    values = calibrate.average(calibrate.load_side(f"judge:{judge}"), "value")
+    rows = calibrate.load_comments(values).join(values, on=calibrate.COMMENT, how="inner", maintain_order="left")
     rows = rows.select("text", "value", "lang", thread=pl.concat_str("source", "thread_id", separator="/"))
     return select_judged(rows, "scores")
 
@@ -86,10 +86,7 @@ def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
 
 
 def fit(rows: pl.DataFrame, day: str | None = None) -> model_registry.TrainedModel:
-    """Fit a readout for each language on the model that answers for a day, of which all else stays.
-
-    BadInput if that model does not fit its encoder, or a language has no text to learn from.
-    """
+    """Fit a readout for each language on the model that answers for a day, of which all else stays."""
     import torch
 
     from pipeline.models.encoder import encode
@@ -221,8 +218,3 @@ def _measure_agreement(rows: pl.DataFrame, values: Any, by: str) -> dict[str, An
 def train(rows: pl.DataFrame, day: str, *, promote: bool = False, run_id: str = "cli") -> str:
     """Train on judged texts into the registry; return the model's id. It is promoted if it is as good as its rivals."""
     return model_registry.train(day, lambda: fit(rows, day), run_id, promote=promote)
-
-
-def train_file(rows: pl.DataFrame, out: Path, *, force: bool = False) -> str:
-    """Train on judged texts into a folder; return the model's id."""
-    return model_registry.train_into(out, lambda: fit(rows), force=force)[0]

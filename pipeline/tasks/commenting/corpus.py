@@ -123,10 +123,7 @@ def _check_tokenized(comments: pl.DataFrame) -> None:
 def publish(
     staged: Sequence[slices.Staged], day: str, rules: Rules | None = None, run_id: str = "cli", only: str | None = None
 ) -> dict[str, int]:
-    """Replace the threads of each source and their references; count the articles by split or reason to drop them.
-
-    `only` is the source of the parts; without it, a source that no longer has articles is emptied.
-    """
+    """Replace the threads of each source, or of `only` one, and their references; count articles by split or reason."""
     slices.parse_day(day)
     timer = runs.start(staged)
     rules = rules or Rules()

@@ -170,10 +170,7 @@ def measure_sensitivity(names: Sequence[str] = overlap.NAMES) -> pl.DataFrame:
 
 
 def correlate_table(path: Path, grade: str = "grade", group: str | None = None) -> pl.DataFrame:
-    """Correlate the number columns of a table with its grades; `w_x` is compared with `x`.
-
-    Each row is a comment. `group` names the column of the articles; by default each row is a separate group.
-    """
+    """Correlate number columns of a table with its grades, by the column `group` of articles; `w_x` is against `x`."""
     frames = [pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False) for chunk in read_chunks(path)]
     rows = pl.concat(frames, how="diagonal_relaxed")
     for column in filter(None, (grade, group)):

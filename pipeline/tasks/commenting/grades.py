@@ -1,7 +1,4 @@
-"""Grades of comments as tasks (commenting, section 3; AAC-08): `references` and `candidates` to raters, and back.
-
-The grades of references are their weights in the metrics; on candidates, which commenters made, metrics are judged.
-"""
+"""Grades of comments as tasks (commenting, section 3; AAC-08): `references` and `candidates` to raters, and back."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +11,7 @@ import polars as pl
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.io.rows import read_chunks
-from pipeline.label import assignment, grading, quality, simulated
+from pipeline.label import grading, quality, simulated
 from pipeline.metrics.labelling import agreement
 from pipeline.tables import empty
 from pipeline.tasks.commenting import corpus
@@ -31,7 +28,7 @@ KINDS = ("references", "candidates")
 def get_project(kind: str) -> Project:
     """Return the labelling project of a set; its folder holds the answers in files."""
     check_name("comments", kind, KINDS)
-    return Project(f"quality_{kind}", quality.FORM, rater_count=assignment.PER_TASK)
+    return Project(f"quality_{kind}", quality.FORM, rater_count=grading.PER_TASK)
 
 
 def read_comments(kind: str) -> pl.DataFrame:
@@ -71,16 +68,13 @@ def _read_all_tasks(kind: str) -> pl.DataFrame:
 
 
 def export(kind: str, folder: Path, raters: Sequence[str] = (), lang: str = "zh") -> int:
-    """Write tasks.jsonl, the guidelines, and a sheet of tasks for each named rater; return the task count.
-
-    Each task has two raters (AAC-08); `assigned.csv` in the set's own folder records them.
-    """
+    """Write tasks.jsonl, the guidelines and a sheet for each named rater; two rate each task. Return the task count."""
     tasks = read_tasks(kind)
     projects.check_sheets(folder, raters, "comment")
     sheets = {}
     if raters:
         assigned = projects.update_assignment(
-            get_project(kind), lambda before: assignment.assign(tasks["task_id"], raters, assigned=before)
+            get_project(kind), lambda before: grading.assign(tasks["task_id"], raters, assigned=before)
         )
         sheets = {
             rater: tasks.join(assigned.filter(rater_id=rater), on="task_id", how="semi", maintain_order="left")
@@ -105,7 +99,7 @@ def collect(
 
     def simulate() -> pl.DataFrame:  # by raters who keep the tasks that they had
         before = projects.read_simulated_assignment(project.name, tasks, f"these {kind}")
-        assigned = assignment.assign(tasks["task_id"], simulated.GRADERS, assigned=before)
+        assigned = grading.assign(tasks["task_id"], simulated.GRADERS, assigned=before)
         return simulated.grade(tasks, simulated.GRADERS, assigned)
 
     fetched = projects.fetch(project, _read_all_tasks(kind), tool, simulate, paths, studio)
@@ -134,7 +128,7 @@ def publish(kind: str, run_id: str = "cli") -> int:
     item_raters = collected.grades.select("item_id", rater_id="raters").explode("rater_id").drop_nulls()
     item_tools = item_raters.join(tasks, on="item_id").join(tools, on=["task_id", "rater_id"])
     item_tools = item_tools.group_by("item_id").agg(tool=pl.col("tool").unique().sort().str.join(","))
-    complete = collected.grades.filter(pl.col("n") >= assignment.PER_TASK).join(item_tools, on="item_id", how="inner")
+    complete = collected.grades.filter(pl.col("n") >= grading.PER_TASK).join(item_tools, on="item_id", how="inner")
     rows = complete.join(tasks.select("item_id", *COMMENT), on="item_id", how="inner").sort(COMMENT)
     rows = rows.with_columns(pl.col("grades").cast(pl.List(pl.Float64)))
     dropped = projects.list_dropped(collected.dropped, simulated_labels, "task_id", "rater_id")
@@ -171,7 +165,7 @@ def prune(run_id: str = "cli") -> None:
 def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
     """Import grades collected elsewhere, in place of the named project's earlier ones; return the count of comments.
 
-    The file has thread_id, comment_id, grade, and where they differ source and rater_id; one grade in each row.
+    The file has thread_id, comment_id, grade, and where they differ source and rater_id.
     """
     if name in [get_project(kind).name for kind in KINDS]:
         raise BadInput(f"{name!r} is the project that raters' own grades are in; choose another name")
@@ -222,7 +216,7 @@ def parse_number(row: Mapping[str, Any], name: str, place: str, limits: tuple[fl
 
 def measure_agreement(kind: str) -> pl.DataFrame:
     """Measure weighted kappa by both weights (the paper: .59; AAC-09): weights, value, low, high, n comments."""
-    codes = quality.encode_grades(_collect_valid_grades(kind).filter(pl.col("n") >= assignment.PER_TASK))
+    codes = quality.encode_grades(_collect_valid_grades(kind).filter(pl.col("n") >= grading.PER_TASK))
     rows = []
     for name in ("linear", "quadratic"):
         interval = agreement.estimate_interval(f"weighted_kappa_{name}", codes)

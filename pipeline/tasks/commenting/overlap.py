@@ -170,10 +170,7 @@ def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_references(preset: str = PRESET) -> pl.DataFrame:
-    """Read the references of the test articles, with weights where all references of an article have grades.
-
-    Returns source, thread_id, comment_ids, tokens (a list of lists), weights (null where a grade is missing).
-    """
+    """Read the references of the test articles, with weights where all references of an article have grades."""
     check_name("weights", preset, scoring.PRESETS)
     rows = warehouse.scan("reference_comments", pl.col("role") == "reference").select(*COMMENT, "place")
     comments = corpus.read_tokenized_comments(rows.select(COMMENT)).select(*COMMENT, "tokens")

@@ -18,7 +18,7 @@ from pipeline.metrics.resample import Floats
 from pipeline.tasks.commenting import corpus, grades
 from pipeline.tasks.commenting.corpus import COMMENT, THREAD, THREAD_ID
 from pipeline.tasks.commenting.correlations import MIN_ARTICLES
-from pipeline.tasks.record import day_texts, model_choice, model_registry, promotion, runs, scores
+from pipeline.tasks.record import day_texts, model_choice, model_registry, promotion, replace, runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.training.registry import Model
 
@@ -153,11 +153,6 @@ def measure(rows: pl.DataFrame, kind: str, scorer: "Scorer") -> pl.DataFrame:
     return model_registry.complete_evaluations(pl.concat(parts, how="diagonal").drop_nulls("value"))
 
 
-def train_file(rows: pl.DataFrame, kind: str, out: Path, *, force: bool = False, **options: Any) -> pl.DataFrame:
-    """Train into a folder, with options of `fit`; return the model's evaluation."""
-    return model_registry.train_into(out, lambda: fit(rows, kind, **options), force=force)[1]
-
-
 def train(day: str, kind: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
     """Train on the tables into the registry, with options of `fit`; return the model's id."""
     return model_registry.train(day, lambda: fit(read_tables(kind), kind, **options), run_id, promote=promote)
@@ -195,17 +190,17 @@ def score_frame(
     def score(filled: pl.DataFrame) -> Floats:
         return quality.score_comments(model.build(_load_scorer), filled)
 
-    return scores.add_scores(rows, kind, texts, model, score, "none")
+    return replace.add_scores(rows, kind, texts, model, score, "none")
 
 
 def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: str = "cli") -> int:
     """Score a day's comments with their articles into `scores`, replacing those by the same model; return the count."""
     timer = runs.start()
     model = load_model(kind, ref, day)
-    comments = day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *scores.ITEM, "text")
+    comments = day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *replace.ITEM, "text")
     rows = comments.join(corpus.scan_articles(), on=THREAD, how="left").sort(COMMENT).collect()
     scored_rows = score_frame(rows, kind, ref or model.model_id)
-    return scores.write_day(scored_rows, kind, day, model.model_id, run_id, timer)
+    return replace.write_scores(scored_rows, kind, day, model.model_id, run_id, timer)
 
 
 def evaluate(rows: pl.DataFrame, kind: str, ref: str | None = None) -> pl.DataFrame:

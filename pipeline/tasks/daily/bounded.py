@@ -1,7 +1,4 @@
-"""Run a function that reads files of strangers in a child process with limits on memory and time.
-
-The child ends when its parent ends or dies. Keys are sent on standard input, never as arguments.
-"""
+"""Run a function that reads files of strangers in a child process with limits on memory and time."""
 
 import contextlib
 import json

@@ -21,9 +21,27 @@ Send = Callable[..., None]
 
 def main() -> None:
     """Call the function that standard input names, and send its result or error."""
-    send = _sender()
+    pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    lock = threading.Lock()
+
+    def send(kind: str, **fields: Any) -> None:
+        line = json.dumps({"kind": kind, **fields})
+        with lock:
+            pipe.write(f"{line}\n")
+            pipe.flush()
+
     request = json.loads(sys.stdin.buffer.readline())
-    _end_with(request["parent"])
+    with contextlib.suppress(OSError, AttributeError):  # Linux: works also while a reader holds the interpreter
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    def wait_for_end() -> None:
+        os.read(0, 1)  # the parent sends nothing more: this returns when the parent has ended
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=wait_for_end, daemon=True).start()
+    if os.getppid() != request["parent"]:
+        os._exit(1)
     logging.getLogger().addHandler(_LogMessages(send))
     logging.getLogger("pipeline").setLevel(request["level"])
     logging.captureWarnings(capture=True)
@@ -43,21 +61,6 @@ def main() -> None:
     except BaseException as error:  # noqa: BLE001  # a panic of a reader in Rust is no Exception
         _send_error(send, error)
     os._exit(0)  # threads of native libraries may hang where Python ends in order
-
-
-def _sender() -> Send:
-    """Return the function that sends a message; redirect the output of libraries to standard error."""
-    pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    lock = threading.Lock()
-
-    def send(kind: str, **fields: Any) -> None:
-        line = json.dumps({"kind": kind, **fields})
-        with lock:
-            pipe.write(f"{line}\n")
-            pipe.flush()
-
-    return send
 
 
 def _send_error(send: Send, error: BaseException) -> None:
@@ -87,19 +90,6 @@ class _LogMessages(logging.Handler):
         fields = structlog.contextvars.get_contextvars() if structlog else {}
         fields = {name: value if isinstance(value, int | float) else str(value) for name, value in fields.items()}
         self.send("log", logger=record.name, level=record.levelno, text=self.format(record), fields=fields)
-
-
-def _end_with(parent: int) -> None:
-    with contextlib.suppress(OSError, AttributeError):  # Linux: works also while a reader holds the interpreter
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-    def wait_for_end() -> None:
-        os.read(0, 1)  # the parent sends nothing more: this returns when the parent has ended
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=wait_for_end, daemon=True).start()
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def limit_memory(size: int) -> None:

@@ -45,10 +45,7 @@ def name_encoder(encoder: "Encoder") -> str:
 def score_texts(
     rows: pl.DataFrame, model_id: str, on_progress: OnProgress, precision: str, day: str, run_id: str
 ) -> pl.DataFrame:
-    """Score distinct texts of a day (text_hash, text, lang) as `scoring.score_texts` does.
-
-    Retry if a text has no embedding in the end, since its comment was erased or replaced meanwhile.
-    """
+    """Score distinct texts of a day as `scoring.score_texts`; Retry if one has no embedding, as it was erased."""
     model = scoring.load_heads(model_id, precision)
     heads = {lang: model.choose_head(lang) for lang in rows["lang"].unique()}
     langs_by_encoder = defaultdict(list)

@@ -1,7 +1,4 @@
-"""Intake: clean records batch by batch, deduplicate them in buckets of whole threads, then write them to the tables.
-
-Nothing reaches a table before the whole input was read; after a kill, the next run writes all tables again.
-"""
+"""Intake: clean records in batches, deduplicate them in buckets of whole threads, then write them once all are read."""
 
 import json
 from collections import Counter
@@ -15,11 +12,10 @@ import polars as pl
 
 from pipeline import left_out, settings, warehouse
 from pipeline.collect.clean import clean, normalise
-from pipeline.collect.dedupe import deduplicate
+from pipeline.collect.dedupe import add_context, add_roots, deduplicate, refuse_circles
 from pipeline.collect.importers import Batch, hash_page
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, build_frame
-from pipeline.collect.threads import add_context, add_roots, refuse_circles
 from pipeline.errors import BadInput
 from pipeline.private import make_folder
 from pipeline.slices import parse_day, parse_window

@@ -1,5 +1,6 @@
 """Report: run the checks, and write the HTML page of a day."""
 
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import polars as pl
 
 from pipeline import __version__, settings, warehouse
 from pipeline.errors import BadInput, Missing
+from pipeline.metrics import weeks
 from pipeline.slices import parse_day
 from pipeline.tasks.impscore import references
 from pipeline.tasks.record import pages
@@ -84,7 +86,6 @@ def _describe_shipped(model_id: str) -> dict[str, Any] | None:
 
 
 def _collect_contents(day: str) -> Any:
-    from pipeline.tasks.daily import weeks  # it needs scipy, which `undertone tables` does not
 
     values = [parse_day(day)]
     scores = warehouse.query(
@@ -105,8 +106,127 @@ def _collect_contents(day: str) -> Any:
     return {
         "day": day, "scores": scores, "reference": reference.name if reference else None,
         "weakness": references.describe_weakness(reference, scores["lang"].unique().to_list()),
-        "weeks": weeks.compare_weeks(day, model_id), "by_source": by_source, "most": most, "least": least,
+        "weeks": compare_weeks(day, model_id), "by_source": by_source, "most": most, "least": least,
         "funnel": warehouse.query("select * from funnel where day = ? and step = 'collect' order by all", values),
         "model": models.row(0, named=True) if models.height else _describe_shipped(model_id),
         "evaluations": evaluations.collect(), "signatures": sorted(scores["signature"].unique()),
     }  # fmt: skip
+
+
+WEEK_EXAMPLES = 5
+MOST_SOURCES = 3  # sources with examples
+_DAYS = "day > ? as is_now, case when day > ? then day else day + 7 end as weekday"
+_THREADS = f"""
+with scored as (
+    select source, lang, thread_id, implicitness, {_DAYS} from comments_scored
+    where day > ? and day <= ? and model_id = ?
+),
+matched as (  -- a day of a source that both weeks have
+    select * from scored
+    qualify bool_or(is_now) over (partition by source, lang, weekday)
+        and bool_or(not is_now) over (partition by source, lang, weekday)
+),
+quarters as (
+    select source, lang, count(distinct weekday) as day_count,
+        quantile_cont(implicitness, 0.25) as first_quarter, quantile_cont(implicitness, 0.75) as last_quarter
+    from matched where not is_now group by source, lang
+)
+
+select source, lang, thread_id, is_now, day_count, first_quarter, last_quarter, count(*) as comment_count,
+    sum(implicitness) as total, count(*) filter (implicitness < first_quarter) as low_count,
+    count(*) filter (implicitness > last_quarter) as high_count
+from matched join quarters using (source, lang) group by all order by all
+"""  # noqa: S608
+_CORRECTED = f"""
+select source, lang, {_DAYS}, comment_count, corrected_mean, corrected_low, corrected_high,
+    regexp_replace(correction, ', \\d+ judged comments$', '') as judge
+from implicitness_by_source_day
+where day > ? and day <= ? and (source, lang, day) in (select source, lang, day from comments_scored where model_id = ?)
+"""  # noqa: S608
+_EXAMPLES = """
+select ? as way, source, lang, implicitness, percentile, text, title, like_count from comments_scored
+where source = ? and lang = ? and day = ? and model_id = ? and ? * (implicitness - ?) > 0
+order by like_count desc nulls last, thread_id, comment_id limit ?
+"""
+
+
+def compare_weeks(day: str, model_id: str) -> dict[str, pl.DataFrame]:
+    """Compare the week until a day with the week before, by the scores of a model; empty without a day that both have.
+
+    Returns:
+        changes: of `metrics.weeks`, with day_count and what a judge corrected, the clearest and largest first.
+        examples: comments of the day that show them, with most likes: more implicit than three quarters of the week
+            before where a mean rose (way is 1), more explicit where it fell (-1). There are none of other days, since
+            an erasure removes the pages of the day of a comment.
+    """
+    last = parse_day(day)
+    middle = last - timedelta(days=7)
+    values = [middle, middle, last - timedelta(days=14), last, model_id]
+    threads = warehouse.query(_THREADS, values)
+    if not threads.height:
+        return {}
+    quarters = threads.select(*weeks.GROUP, "day_count", "first_quarter", "last_quarter").unique()
+    days = warehouse.query(_CORRECTED, values).filter(pl.col("is_now").n_unique().over(*weeks.GROUP, "weekday") == 2)
+    is_clear = ((pl.col("low") > 0) | (pl.col("high") < 0)) & pl.col("low").is_not_nan()
+    changes = weeks.measure_changes(threads).join(quarters, on=weeks.GROUP).with_columns(is_clear=is_clear)
+    changes = changes.join(weeks.combine_corrected(days), on=weeks.GROUP, how="left")
+    changes = changes.sort(~pl.col("is_clear"), -pl.col("change").abs(), *weeks.GROUP)
+    examples = []  # of the sources that changed clearly, or of the one with the largest change, in turns
+    for row in changes.head(max(1, min(MOST_SOURCES, changes.filter("is_clear").height))).to_dicts():
+        way, edge = (1, row["last_quarter"]) if row["change"] > 0 else (-1, row["first_quarter"])
+        rows = warehouse.query(_EXAMPLES, [way, row["source"], row["lang"], last, model_id, way, edge, WEEK_EXAMPLES])
+        examples.append(rows.with_row_index("turn"))
+    return {"changes": changes, "examples": pl.concat(examples).sort("turn", maintain_order=True).head(WEEK_EXAMPLES)}
+
+
+HEALTH_DAYS = 14
+
+
+def build_health(day: str, days: int = HEALTH_DAYS) -> pl.DataFrame:
+    """Select the rows of `pipeline_health` of the last days; add later days as missing, which it lacks, and reports."""
+    first, last = _parse_span(day, days)
+    steps = warehouse.query("select * from pipeline_health where day between ? and ?", [first, last])
+    newest = warehouse.query("select max(day) as day from runs where step = 'collect' and day <= ?", [last])["day"][0]
+    due = min(last, datetime.now(UTC).date() - timedelta(days=2))  # as for late days: a day is collected after its end
+    next_day = (newest or last) + timedelta(days=1)
+    start = max(first, next_day) if newest else next_day
+    missing = pl.DataFrame({"day": pl.date_range(start, due, eager=True) if start <= due else []}, {"day": pl.Date})
+    values = {"family": "collect", "step": "collect", "status": "missing", "why": "nothing collected"}
+    missing = missing.with_columns(**{name: pl.lit(value) for name, value in values.items()})
+    missing = missing.join(steps, on=["day", "step"], how="anti")  # a later day was collected: the view has the gap
+    reports = pl.DataFrame({"day": pl.date_range(first, last, eager=True)})
+    reports = reports.filter(pl.Series([locate_page(f"{day}").is_file() for day in reports["day"]]))
+    reports = reports.with_columns(family=pl.lit("report"), step=pl.lit("report"), status=pl.lit("ok"))
+    return pl.concat([steps, missing, reports], how="diagonal").sort("day", "step", "family")
+
+
+def _parse_span(day: str, days: int) -> list[date]:
+    last = parse_day(day)
+    if days < 1:
+        raise BadInput(f"days: expected 1 or more, found {days}")
+    return [last - timedelta(days=days - 1), last]
+
+
+def write_health(day: str, days: int = HEALTH_DAYS) -> str:
+    """Write the page of the last `days` days up to a day below the reports folder; return its path."""
+    from pipeline.report.daily import health
+
+    span = _parse_span(day, days)
+    dropped = warehouse.query(
+        "select step, dropped_at, reason, sum(row_count)::bigint as row_count from funnel "
+        "where reason is not null and day between ? and ? group by all",
+        span,
+    )
+    sources = warehouse.query(
+        "select source, max(day) as day, arg_max(kept_count, day) as row_count from runs "
+        "where step = 'collect' and day <= ? group by source order by day, source",
+        span[1:],
+    )
+    models = warehouse.query(
+        "select kind, max(day) as day, arg_max(model_id, day) as model_id, max(day) filter (is_promoted) as promoted "
+        "from models where day <= ? group by kind order by kind",
+        span[1:],
+    )
+    schedules = {name: settings.schedule(name) for name in health.FAMILIES}
+    page = health.render(span[1], days, build_health(day, days), dropped, sources, models, schedules)
+    return pages.write_page(f"health-{day}.html", page)

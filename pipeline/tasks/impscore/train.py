@@ -42,10 +42,7 @@ def read_shipped_groups(lang: str) -> pl.DataFrame:
 
 
 def train(day: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
-    """Train on all pairs, and on the shipped graded groups if the profile uses groups; return the model's id.
-
-    The options are those of `fit_model`. A model whose pairs are all the sample's is promoted by request only.
-    """
+    """Train with options of `fit_model`; a model of the sample's pairs is promoted by request only. Return its id."""
 
     def fit() -> TrainedModel:
         rows = load_all_pairs()
@@ -254,10 +251,7 @@ CONVERT = (
 
 
 def read_checkpoint(path: Path, changes: Mapping[str, Any] | None = None) -> model_registry.TrainedModel:
-    """Read the state of the authors' model from safetensors, with changes to the profile `official`.
-
-    BadInput for another format, for other matrices, and for an encoder whose weights are not those in the file.
-    """
+    """Read the state of the authors' model from safetensors, with changes to the profile `official`."""
     from safetensors.torch import load_file
 
     from pipeline.models.encoder import describe_encoder

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pipeline import left_out, settings, warehouse
-from pipeline.errors import BadInput, Missing, Refused
+from pipeline.errors import BadInput, Missing, Refused, check_name
 from pipeline.io.lines import read_json_lines
 from pipeline.io.visible import BLANK
-from pipeline.llm import cassette
+from pipeline.llm import request
 from pipeline.llm.ledger.answers import Answer
 from pipeline.llm.outcome import Miss
 from pipeline.llm.request import Request
@@ -118,12 +118,13 @@ def _list_items(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _start(items: pl.DataFrame, plan: Plan, options: asking.Options) -> list[Scale] | list[Pairwise]:
-    if plan.mode not in MODES:
-        raise BadInput(f"no mode {plan.mode!r}; there are {', '.join(MODES)}")
     distinct = items.drop_nulls("item").unique("item").sort("item")
     parts = distinct.partition_by("lang", as_dict=True, maintain_order=True)
     columns = ("item", "text", "context")
-    return [MODES[plan.mode](part.select(columns), str(lang), plan, options) for (lang,), part in parts.items()]  # type: ignore[return-value]
+    return [
+        MODES[check_name("mode", plan.mode, MODES)](part.select(columns), str(lang), plan, options)
+        for (lang,), part in parts.items()
+    ]  # type: ignore[return-value]
 
 
 def estimate(rows: pl.DataFrame, plan: Plan, options: asking.Options, *, batch: bool = False) -> pl.DataFrame:
@@ -192,7 +193,7 @@ def _read_answers(path: Path) -> dict[str, str]:
     """Read answers by the key of their request; of several to one request the last counts."""
     first = next((entry for _, entry in read_json_lines(path)), {})
     if "prompt" in first and "input" in first:
-        return dict(cassette.read(path).select("completion_id", "response").iter_rows())
+        return dict(request.read_cassette(path).select("completion_id", "response").iter_rows())
     answers = {}
     for number, entry in read_json_lines(path):
         key, response = entry.get("id"), entry.get("response")

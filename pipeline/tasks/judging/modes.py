@@ -122,11 +122,7 @@ class Scale(Session):
                 self.weighed[item] = weighed
 
     def estimate(self) -> pl.DataFrame:
-        """Compute the mean of the answers to each text; its interval is from the spread of all repeated answers.
-
-        Where the server gave log probabilities, it is the mean weighted by them, and the interval that of one answer.
-        Further fields of the rubric become columns, with the most frequent label.
-        """
+        """Compute the mean of the answers to each text, weighted by log probabilities if any, and its interval."""
         first, *other_fields = self.rubric.fields
         grades = {item: np.array([labels[first] for labels in rows], float) for item, rows in self.labels.items()}
         degrees = sum(len(values) - 1 for values in grades.values())

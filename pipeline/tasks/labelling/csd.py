@@ -1,7 +1,4 @@
-"""Labelling as tasks: from comments to the labels of raters, from labels to annotations in two stages.
-
-A project has four steps (round, stage): three raters, the adjudicator, and both again for what was sent back (CSD-15).
-"""
+"""Labelling as tasks: from comments to the labels of raters, from labels to annotations in two stages (CSD-15)."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -48,10 +45,7 @@ def select(project: str, day: str, rules: Rules, run_id: str = "cli") -> int:
 
 
 def select_ids(project: str, path: Path, run_id: str = "cli") -> int:
-    """Select the comments whose ids are in a file, by no rule, as tasks of a project; return its task count.
-
-    Rows that have the ids of no comment are counted as `unknown_comment`; Missing if all rows are such.
-    """
+    """Select the comments whose ids are in a file, by no rule, as tasks; Missing if none is. Return the task count."""
     timer, key = runs.start(), ["source", "day", "thread_id", "comment_id"]
     rows = [row for chunk in read_chunks(path) for row in chunk.rows]
     if not rows or any(name not in row for row in rows for name in key):
@@ -142,9 +136,9 @@ def push(project: str, step: Step, tool: Tool, studio: Studio | None = None) -> 
 
 def export(folder: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None, sheets: Sequence[str] = ()) -> None:
     """Write tasks.jsonl, the guidelines, a sheet for each named rater, and an empty folder for labels."""
-    from pipeline.report.labelling import guidelines
+    from pipeline.report.labelling import data_card
 
-    pages = {f"guidelines_{lang}.html": guidelines.render(lang) for lang in ("zh", "en")}
+    pages = {f"guidelines_{lang}.html": data_card.render_guidelines(lang) for lang in ("zh", "en")}
     projects.export(folder, tasks, schema.CSD, pages, dict.fromkeys(sheets, tasks), labels=labels)
     (folder / "labels").mkdir(exist_ok=True)
 

@@ -1,8 +1,4 @@
-"""Labelling projects of any form: tasks to raters through files, Label Studio or simulation, and their labels back.
-
-A family of tasks describes its project (`Project`), selects tasks, and uses the labels; this module moves both. A task
-never holds who rates it or where, and no label is added twice.
-"""
+"""Labelling projects of any form: tasks to raters through files, Label Studio or simulation, and their labels back."""
 
 import re
 import secrets
@@ -10,15 +6,16 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import polars as pl
 
 from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.io.atomic import write_text
-from pipeline.label import assignment, label_files, label_studio, simulated, stages, studio_client, task_files
+from pipeline.label import grading, label_files, label_studio, selection, simulated, stages, studio_client, task_files
 from pipeline.label.schema import Form
 from pipeline.slices import parse_day
 from pipeline.tables import SOURCE, empty
@@ -171,8 +168,8 @@ def check_raters(raters: Sequence[str]) -> None:
 def check_sheets(folder: Path, raters: Sequence[str], graded: str) -> None:
     """Refuse sheets with an invalid rater name, too few raters, or a sheet that exists already."""
     check_raters(raters)
-    if raters and len(raters) < assignment.PER_TASK:
-        raise BadInput(f"{assignment.PER_TASK} people grade each {graded}; name as many, found {len(raters)}")
+    if raters and len(raters) < grading.PER_TASK:
+        raise BadInput(f"{grading.PER_TASK} people grade each {graded}; name as many, found {len(raters)}")
     if existing := [str(path) for rater in raters if (path := folder / f"{rater}.xlsx").exists()]:
         raise BadInput(f"{existing[0]}: is there and may hold grades; move it away, or give another folder")
 
@@ -188,8 +185,8 @@ def _read_assigned(project: Project) -> pl.DataFrame | None:
     if not (path := project.folder / _ASSIGNED).is_file():
         return None
     assigned = pl.read_csv(path, infer_schema=False)
-    if (columns := assigned.columns) != list(assignment.ASSIGNED):
-        raise BadInput(f"{path}: expected columns {', '.join(assignment.ASSIGNED)}, found {', '.join(columns)}")
+    if (columns := assigned.columns) != list(grading.ASSIGNED):
+        raise BadInput(f"{path}: expected columns {', '.join(grading.ASSIGNED)}, found {', '.join(columns)}")
     return assigned
 
 
@@ -202,23 +199,20 @@ def _read_files(project: Project, tasks: pl.DataFrame, paths: Sequence[Path]) ->
         parts = [label_files.read(path, tasks, project.form) for path in paths]
     assigned = _read_assigned(project)
     for path, labels in zip(paths, parts, strict=True) if project.step is None else ():
-        _check_file(path, labels, assigned)
+        if (later := labels.filter((pl.col("round") != 1) | (pl.col("stage") != 1))).height:
+            row = later.select("task_id", "rater_id", "round", "stage").row(0)
+            raise BadInput("{}: task {}, rater {!r}: expected round 1 and stage 1, found {} and {}".format(path, *row))
+        if (simulated_labels := labels.filter(tool=simulated.TOOL)).height:
+            task_id = simulated_labels["task_id"][0]
+            raise BadInput(f"{path}: task {task_id}: grades of a file are people's, not {simulated.TOOL}")
+        key = list(grading.ASSIGNED)
+        unassigned = labels.clear() if assigned is None else labels.join(assigned, on=key, how="anti")
+        if (unassigned := unassigned.select(key).unique(maintain_order=True)).height:
+            task_id, rater = unassigned.row(0)
+            raise BadInput(
+                f"{path}: task {task_id} was not given to rater {rater!r}, nor {unassigned.height - 1} others"
+            )
     return pl.concat([label_files.COLUMNS.to_frame(), *parts])
-
-
-def _check_file(path: Path, labels: pl.DataFrame, assigned: pl.DataFrame | None) -> None:
-    """Refuse grades of another round, simulated grades, and grades by raters to whom the task was not assigned."""
-    if (later := labels.filter((pl.col("round") != 1) | (pl.col("stage") != 1))).height:
-        row = later.select("task_id", "rater_id", "round", "stage").row(0)
-        raise BadInput("{}: task {}, rater {!r}: expected round 1 and stage 1, found {} and {}".format(path, *row))
-    if (simulated_labels := labels.filter(tool=simulated.TOOL)).height:
-        task_id = simulated_labels["task_id"][0]
-        raise BadInput(f"{path}: task {task_id}: grades of a file are people's, not {simulated.TOOL}")
-    key = list(assignment.ASSIGNED)
-    unassigned = labels.clear() if assigned is None else labels.join(assigned, on=key, how="anti")
-    if (unassigned := unassigned.select(key).unique(maintain_order=True)).height:
-        task_id, rater = unassigned.row(0)
-        raise BadInput(f"{path}: task {task_id} was not given to rater {rater!r}, nor {unassigned.height - 1} others")
 
 
 def find_studio(address: str | None = None, token: str | None = None) -> Studio | None:
@@ -260,7 +254,7 @@ def assign(
         with _connect(project, studio) as (client, number):
             place = str(client.base_url.join(f"projects/{number}/data"))
     raters = read_labels(project.name).group_by("task_id").agg(pl.col("rater_id").n_unique())
-    answered = raters.filter(pl.col("rater_id") >= (project.rater_count or assignment.PER_TASK))
+    answered = raters.filter(pl.col("rater_id") >= (project.rater_count or grading.PER_TASK))
     waiting = tasks.join(answered, on="task_id", how="anti").height
     return Assignment(project=project.name, place=place, tasks=tasks.height, waiting=waiting)
 
@@ -273,10 +267,7 @@ def fetch(
     paths: Sequence[Path] = (),
     studio: Studio | None = None,
 ) -> Fetched:
-    """Fetch the labels of `tasks` (task_id, text, context) that a tool has; Retry if it cannot be reached.
-
-    `paths` are files of labels, by default those in `labels` in the project's folder.
-    """
+    """Fetch the labels of `tasks` that a tool has, of files those in `labels` by default; Retry if out of reach."""
     if tool != "label_studio":
         return Fetched(simulate() if tool == "simulated" else _read_files(project, tasks, paths))
     with _connect(project, studio) as (client, number), tempfile.TemporaryDirectory() as scratch:
@@ -334,7 +325,7 @@ def read_simulated_assignment(name: str, tasks: pl.DataFrame, graded: str) -> pl
     labels = read_labels(name)
     if labels.filter(pl.col("tool") != simulated.TOOL).height:
         raise BadInput(f"people have graded {graded}: simulated raters would add nothing")
-    return labels.select(list(assignment.ASSIGNED)).unique().join(tasks, on="task_id", how="semi")
+    return labels.select(list(grading.ASSIGNED)).unique().join(tasks, on="task_id", how="semi")
 
 
 def record_step(name: str, step: str, label_count: int, dropped: pl.DataFrame, run_id: str) -> None:
@@ -363,3 +354,22 @@ def publish(
         record_step(name, step, label_count, dropped, run_id)
         # last: its rows are compared above
         warehouse.overwrite(table, warehouse.make_slice(project=name), rows, run_id)
+
+
+PROJECT, FIELD = "browse", "rank"
+
+
+def add_judgement(comment: Mapping[str, Any], percentile: float, rater: str, run_id: str = "cli") -> int:
+    """Add or replace a rater's judgement of a comment (source, day, thread_id, comment_id); return the label count."""
+    check_raters([rater])
+    is_judged = pl.all_horizontal(pl.col(name) == value for name, value in comment.items())
+    tasks, _ = selection.build_tasks(warehouse.scan("comments", is_judged).collect(), PROJECT)
+    tasks = tasks.filter(~is_withdrawn(PROJECT)).with_columns(schema_version=pl.lit(f"{PROJECT}/1"))
+    if not tasks.height:
+        raise Missing("this comment is not in the tables any more; start `undertone browse` again")
+    add_tasks(PROJECT, tasks, run_id)
+    label = {
+        "task_id": tasks["task_id"][0], "round": 1, "stage": 1, "rater_id": rater, "field": FIELD,
+        "value": f"{percentile:.1f}", "labelled_at": datetime.now(UTC), "tool": PROJECT,
+    }  # fmt: skip
+    return add_labels(PROJECT, pl.DataFrame([label], schema=label_files.COLUMNS), run_id)

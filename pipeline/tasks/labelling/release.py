@@ -91,10 +91,7 @@ def write_page(project: str, day: str) -> str:
 def build_rows(
     project: str, release: str, required: Sequence[str] = REQUIRED, min_count: int = stages.LEAST_NAMED
 ) -> pl.DataFrame:
-    """Build the rows of a release: settled comments with random ids, in the order of these (CSD-08).
-
-    Figures of speech named fewer times than `min_count` become `other`, which is null here (CSD-12).
-    """
+    """Build the rows of a release: settled comments in order of random ids, without rare figures of speech."""
     decisions = decide(project)
     notes = stages.choose_notes(decisions.labels)
     rows = stages.release(decisions.annotations, required).values

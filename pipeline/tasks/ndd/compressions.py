@@ -163,11 +163,7 @@ def list_systems(names: Sequence[str], ref: str | None = None, *, is_explicit: b
 
 
 def compress_items(rows: pl.DataFrame, system: str, job: Job, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
-    """Compress item_id, words, kept and lang by one system, a baseline or `gold` into rows of `compressions`.
-
-    By default a system keeps as large a share of each language's words as people did, so that systems can be compared.
-    A system that needs trees drops the sentences that have none.
-    """
+    """Compress item_id, words, kept, lang by one system into rows of `compressions`, by default to people's share."""
     parts = []
     for lang, part in systems.split_languages(rows):
         sentences = part

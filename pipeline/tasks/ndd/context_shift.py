@@ -37,10 +37,7 @@ def add_context_shift(
     divergence: Divergence = "hellinger",
     weights: Weights = "mean",
 ) -> pl.DataFrame:
-    """Add `context_shift` and `signature` to rows of text and context; by default a mean of Hellinger's distances.
-
-    Both are null where there is no text; the shift is 0 where there is no context.
-    """
+    """Add `context_shift` and `signature`, null without a text; the shift is 0 without a context."""
     texts = rows.select(pl.col("text").fill_null(""), pl.col("context").fill_null(""), lang=detect_language())
     schema = {METRIC: pl.Float64, "signature": pl.String}
     scores: list[tuple[float | None, str | None]] = [(None, None)] * len(rows)
@@ -65,10 +62,7 @@ def _split_words(text: str, lang: str) -> list[str]:
 def score_day(
     day: str, ref: str | None = None, run_id: str = "cli", on_progress: OnProgress = lambda _: None, **options: Any
 ) -> int:
-    """Score a day's comments in their contexts into `scores`, replacing those by the same models; return the count.
-
-    Each language has its model; a comment without a word has no row. Options are those of `add_context_shift`.
-    """
+    """Score a day's comments in their contexts into `scores`, each language by its model; return the row count."""
     started = runs.start()
     columns = [*_KEY, "text_hash", "text", "context", "lang"]
     comments = day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *columns).collect()

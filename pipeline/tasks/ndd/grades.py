@@ -1,7 +1,4 @@
-"""Give compressions to raters, collect their grades, and write the means into `studies` (NDD, appendix F; NDD-36).
-
-No table links a task to a system: the link is rebuilt from `compressions` and from the selections in `runs`.
-"""
+"""Give compressions to raters, collect their grades, and write the means into `studies` (NDD, appendix F; NDD-36)."""
 
 import json
 import logging
@@ -14,7 +11,7 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
-from pipeline.label import assignment, compression, grading, simulated
+from pipeline.label import compression, grading, simulated
 from pipeline.label.compression import COUNT, FIELDS, FORM, Tasks
 from pipeline.label.grading import Grades
 from pipeline.metrics.ndd import compression as measures
@@ -143,7 +140,7 @@ def export(
 
 def _assign(source: str, tasks: pl.DataFrame, raters: Sequence[str], previous: pl.DataFrame | None) -> pl.DataFrame:
     """Assign tasks to raters; earlier assignments stay, and new compressions of a sentence go to its raters."""
-    previous = pl.DataFrame(schema=assignment.ASSIGNED) if previous is None else previous
+    previous = pl.DataFrame(schema=grading.ASSIGNED) if previous is None else previous
     pool = _load_released(source).filter(pl.col("task_id").is_in([*tasks["task_id"], *previous["task_id"]]))
     assigned = compression.assign(pool, raters, assigned=previous)
     absent = assigned.join(previous, on="task_id", how="anti").filter(~pl.col("rater_id").is_in(list(raters)))
@@ -187,10 +184,7 @@ def _simulate(source: str, day: str, tasks: Tasks) -> pl.DataFrame:
 
 
 def _grade_likeness(rows: pl.DataFrame, key: pl.DataFrame) -> pl.DataFrame | None:
-    """Grade how like people's compression each is: syntax by the F1 of the words that stay, semantics by their recall.
-
-    None where people did not compress a sentence.
-    """
+    """Grade how like people's each compression is: syntax by F1 of the words that stay, semantics by recall."""
     gold = rows.filter(pl.col("system") == GOLD).select("item_id", gold="kept")
     pairs = key.join(rows, on=["item_id", "system"]).join(gold, on="item_id", how="left").unique("task_id")
     if pairs["gold"].null_count():
@@ -215,7 +209,7 @@ def publish(source: str, day: str, run_id: str = "cli") -> int:
 
 def _publish(source: str, day: str, tasks: Tasks, run_id: str) -> int:
     graded, simulated_labels, labels = _load_grades(source, day, tasks)
-    grades = graded.grades.filter(pl.col("n") >= assignment.PER_TASK)
+    grades = graded.grades.filter(pl.col("n") >= grading.PER_TASK)
     subset = f"{source}:{SIMULATED if (labels['tool'] == simulated.TOOL).any() else HUMAN}"
     means = measures.summarize(grades).with_columns(metric="field")
     # a measure of agreement is null where it is undefined, as when all grades are the same

@@ -1,7 +1,4 @@
-"""Load the masked language model of a language, count the corpus at hand, and adapt encoders (REC-31).
-
-Counts, the embedded default, show only that the mechanics work; else it is any model of transformers.
-"""
+"""Load the masked language model of a language, count the corpus at hand, and adapt encoders (REC-31)."""
 
 import hashlib
 import json
@@ -164,10 +161,7 @@ def load_corpus(lang: str, day: str | None = None) -> pl.Series:
 
 
 def count_corpus(lang: str, day: str, run_id: str = "cli", *, promote: bool = False) -> str | None:
-    """Count the words of the corpus up to a day; the counts are in force from that day on if they are as good.
-
-    One text in twenty is held out. Returns the model's id, or None where there is no text in the language.
-    """
+    """Count the words of the corpus up to a day, but one text in twenty; return the model's id, None without texts."""
     from pipeline.models.ndd import count_lm
 
     started, texts = runs.start(), load_corpus(lang, day)

@@ -35,7 +35,11 @@ def write(day: str, ref: str | None = None) -> str:
 
 def load_inputs(day: str, ref: str | None = None) -> dict[str, Any]:
     """Load what the page shows; a part without rows is None."""
-    rows = _load_studies(day)
+    is_shown = (pl.col("day") == parse_day(day)) & pl.col("study").is_in(list(STUDIES))
+    rows = warehouse.scan("studies", is_shown).collect().rename({"row_count": "n"})
+    rows = rows.with_columns(pl.col("setting").str.json_decode(_SETTING)).unnest("setting")
+    parts = pl.col("subset").str.splitn(":", 3).struct.rename_fields(["source", "lang", "part"])
+    rows = rows.with_columns(parts.alias("parts")).unnest("parts").sort("subset", "metric")
     compression, similarity, pruning, predicates, context_shift = (rows.filter(study=study) for study in STUDIES)
     systems = compression.filter(pl.col("threshold").is_null(), pl.col("against").is_null())
     is_grade, is_position = pl.col("lang").is_in(["human", "simulated"]), pl.col("metric").str.starts_with("kept_")
@@ -72,15 +76,6 @@ def load_inputs(day: str, ref: str | None = None) -> dict[str, Any]:
         "explained": _explain_cases(day, ref),
         "signatures": sorted(signatures - {*measures.BASELINES, compressions.GOLD}),
     }
-
-
-def _load_studies(day: str) -> pl.DataFrame:
-    """Load a day's rows of the studies, with columns of the setting, and source and lang of a subset that has both."""
-    is_shown = (pl.col("day") == parse_day(day)) & pl.col("study").is_in(list(STUDIES))
-    rows = warehouse.scan("studies", is_shown).collect().rename({"row_count": "n"})
-    rows = rows.with_columns(pl.col("setting").str.json_decode(_SETTING)).unnest("setting")
-    parts = pl.col("subset").str.splitn(":", 3).struct.rename_fields(["source", "lang", "part"])
-    return rows.with_columns(parts.alias("parts")).unnest("parts").sort("subset", "metric")
 
 
 def _select_significance(rows: pl.DataFrame) -> pl.DataFrame:

@@ -53,11 +53,7 @@ def train_file(
     *,
     force: bool = False,
 ) -> pl.DataFrame:
-    """Train a scorer into a folder, after measuring it on so many random splits of the list (Table 2).
-
-    The vectors are a file in GloVe's format; by default the encoder computes them. Return the rows of
-    `training.recam.abstractness.evaluate_splits`.
-    """
+    """Train a scorer into a folder, after measuring it on so many random splits of the list (Table 2)."""
     registry.check_writable(out, force=force)
     trained, split_results = _fit(ratings, vectors, profile, changes or {}, splits)
     model_registry.train_into(out, lambda: trained, force=force)
@@ -89,10 +85,7 @@ def train(
 
 
 def make_held_out(words: pl.DataFrame, train_words: pl.DataFrame, vectors: Path | None) -> list[HeldOut]:
-    """Hold out rated words, by correlation and squared error of which scorers are compared.
-
-    The baselines are the mean of the other words' ratings, and a line through them by the length of a word.
-    """
+    """Hold out rated words; the baselines are the mean of the other ratings, and a line through them by word length."""
     if not words.height:
         return []
     gold, train_gold = words["score"].to_numpy(), train_words["score"].to_numpy()
@@ -159,20 +152,6 @@ def _fit(
     return trained, split_results
 
 
-def ensure_default_scorer(vectors: Path | None) -> Path:
-    """Return the folder of a scorer trained on the shipped ratings; on first use train it, which takes a minute."""
-    from pipeline.training.recam.abstractness import make_recipe
-
-    ratings = read_ratings()
-    source = _hash_vectors(vectors) or [hash_encoder(settings.encoder()), settings.encoder_prompt()]
-    facts = [ratings.revision, asdict(make_recipe(PROFILE)), source, choose_precision(), __version__]
-    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-    folder = settings.scratch("abstractness") / key[:16]
-    if not (folder / "config.json").is_file():  # an erasure removes the files of scratch folders
-        train_file(folder, ratings, vectors)
-    return folder
-
-
 def score_words(
     ref: str | None, words: Sequence[str], vectors: Path | None = None, unknown: str = UNKNOWN[0]
 ) -> pl.DataFrame:
@@ -237,7 +216,16 @@ def load_model(ref: str | None, vectors: Path | None = None) -> Model:
     if ref or model_choice.select_model_id(KIND, None):
         return model_choice.load_model(KIND, ref)
     log.info("abstractness: scored by the shipped ratings; no trained scorer is in force")
-    return registry.read(ensure_default_scorer(vectors))
+    from pipeline.training.recam.abstractness import make_recipe
+
+    ratings = read_ratings()
+    source = _hash_vectors(vectors) or [hash_encoder(settings.encoder()), settings.encoder_prompt()]
+    facts = [ratings.revision, asdict(make_recipe(PROFILE)), source, choose_precision(), __version__]
+    key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+    folder = settings.scratch("abstractness") / key[:16]
+    if not (folder / "config.json").is_file():  # an erasure removes the files of scratch folders
+        train_file(folder, ratings, vectors)
+    return registry.read(folder)
 
 
 def load_source(vectors: Path | None, config: Mapping[str, Any] | None = None) -> "Source":

@@ -168,10 +168,7 @@ def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: 
 def publish_items(
     subtask: str, staged: Sequence[slices.Staged], day: str, choosing: Choosing, rules: Rules, run_id: str = "cli"
 ) -> int:
-    """Replace the items of a subtask with those that get five options; return their count.
-
-    An item that gets the same options again keeps the flags of its raters.
-    """
+    """Replace the items of a subtask by those that get five options; equal ones keep their flags. Return the count."""
     slices.parse_day(day)
     timer = runs.start(staged)
     open_items = list_open_items(subtask)

@@ -52,11 +52,7 @@ def write(day: str) -> str:
 
 
 def read_evaluations(day: str) -> pl.DataFrame:
-    """Read the accuracies of a day's readers, those promoted if there are any, a row for each set of items.
-
-    Columns: model_id, subset, accuracy, low, high, trained_on, n, is_all (of all items of tested_on), tested_on, by,
-    group, profile.
-    """
+    """Read the accuracies of a day's readers, those promoted if there are any, a row for each set of items."""
     kinds = {readers.get_kind(subtask): subtask for subtask in building.SUBTASKS}
     is_reader = (pl.col("day") == parse_day(day)) & pl.col("kind").is_in(list(kinds))
     models = warehouse.scan("models", is_reader).sort("is_promoted", "model_id").unique("kind", keep="last")

@@ -9,7 +9,7 @@ import polars as pl
 from pipeline import warehouse
 from pipeline.errors import Missing
 from pipeline.examples.recam import quality_control
-from pipeline.label import questionnaire, simulated
+from pipeline.label import grading, questionnaire, simulated
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.labelling.projects import Assignment, Project, Studio, Tool
 from pipeline.tasks.recam import readers
@@ -47,8 +47,8 @@ def read_tasks(subtask: str) -> pl.DataFrame:
 def export(subtask: str, folder: Path, sheets: Sequence[str] = ()) -> int:
     """Write tasks.jsonl, the guidelines, and a sheet for each named rater; return the task count."""
     tasks = read_tasks(subtask)
-    files = {"guidelines.md": "raters", "hiring.md": "hiring"}
-    guidelines = {file: questionnaire.read_guidelines(audience) for file, audience in files.items()}
+    files = {"guidelines.md": "cloze", "hiring.md": "cloze_hiring"}
+    guidelines = {file: grading.read_guidelines(name, "en") for file, name in files.items()}
     return projects.export(folder, tasks, questionnaire.FORM, guidelines, dict.fromkeys(sheets, tasks), "en")
 
 

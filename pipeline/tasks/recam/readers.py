@@ -158,11 +158,6 @@ def hash_items(items: pl.DataFrame) -> str:
     return hashlib.sha256(rows.write_ndjson().encode()).hexdigest()
 
 
-def train_file(items: pl.DataFrame, out: Path, *, force: bool = False, **options: Any) -> pl.DataFrame:
-    """Train into a folder; return the results on the test part, or on validation where there is no test part."""
-    return model_registry.train_into(out, lambda: fit(items, **options), force=force)[1]
-
-
 def train(day: str, subtask: str, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
     """Train on the items of a subtask into the registry; return the model's id."""
     return model_registry.train(day, lambda: fit(read_items(subtask), subtask, **options), run_id, promote=promote)
@@ -240,10 +235,7 @@ def measure(items: pl.DataFrame, model: registry.Model, subset: str = HOME) -> p
 
 
 def rank_among_submissions(accuracy: float, tested_on: str, model_id: str = "") -> pl.DataFrame:
-    """Rank a reader among the submissions of tables 6 or 7 (REC-29): rank, reader, accuracy, away.
-
-    `away` is the accuracy of readers that were trained on the other subtask, as the tables may say of this one.
-    """
+    """Rank a reader among the submissions (tables 6, 7; REC-29); `away` is of those trained on the other subtask."""
     kinds: list[str] = []
     with suppress(Missing):  # without tables it is a reader of a folder
         kinds = warehouse.scan("models", pl.col("model_id") == model_id).collect()["kind"].to_list()

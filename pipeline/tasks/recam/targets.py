@@ -141,7 +141,13 @@ def find_targets(articles: pl.DataFrame, rules: Rules) -> Iterator[pl.DataFrame]
     disambiguate = partial(senses.disambiguate, senses.load(folder), measure=rules.senses)
     nonspecific = building.build_nonspecificity_rule(disambiguate, rules.specific_from)
     rule_of = {"imperceptibility": imperceptible, "nonspecificity": nonspecific}
-    return building.find_targets(articles, analyse, rule_of, _list_filters(rules))
+    filters = [*building.FILTERS, building.build_passage_filter(load_static_vectors(rules.vectors), rules.similar)]
+    if rules.in_context:
+        from pipeline.models.recam import contextual
+
+        states = partial(contextual.embed_tokens, load_encoder(), layer=rules.layer, pooling=rules.pooling)
+        filters.append(building.build_context_filter(states, rules.similar))
+    return building.find_targets(articles, analyse, rule_of, filters)
 
 
 def _score_concreteness(words: Sequence[str], rules: Rules) -> dict[str, float]:
@@ -149,17 +155,6 @@ def _score_concreteness(words: Sequence[str], rules: Rules) -> dict[str, float]:
     model = abstractness.load_model(rules.scorer, vectors)
     scores = abstractness.score_by_model(model, words, vectors if model.config.get("vectors") else None)
     return dict(scores.filter(pl.col("reason").is_null()).select("word", "concreteness").iter_rows())
-
-
-def _list_filters(rules: Rules) -> Sequence[building.Filter]:
-    """List the filters of section 3.4, the cheap ones first: each sees only what those before it keep."""
-    filters = [*building.FILTERS, building.build_passage_filter(load_static_vectors(rules.vectors), rules.similar)]
-    if rules.in_context:
-        from pipeline.models.recam import contextual
-
-        states = partial(contextual.embed_tokens, load_encoder(), layer=rules.layer, pooling=rules.pooling)
-        filters.append(building.build_context_filter(states, rules.similar))
-    return filters
 
 
 def load_static_vectors(path: str | None) -> building.Vectors:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from pipeline import settings, warehouse
+from pipeline.errors import BadInput, Retry
 from pipeline.slices import parse_day
 
 log = logging.getLogger(__name__)
@@ -55,3 +56,18 @@ def is_due(dag_id: str, day: str) -> bool:
         since = f"since {last}" if last else "so far"
         log.info("not due: %d new rows of %s %s, below %d (UNDERTONE_LEAST_NEW_ROWS)", count, rule.source, since, least)
     return count >= least
+
+
+def check_gpu() -> None:
+    """Log the device that this process uses; raise Retry if a GPU is required (UNDERTONE_GPU) and none is visible."""
+    import torch
+
+    if (choice := settings.gpu()) not in ("optional", "required"):
+        raise BadInput(f"UNDERTONE_GPU: expected one of optional, required, found {choice[:40]!r}")
+    if torch.cuda.is_available():
+        log.info("GPU: %s", torch.cuda.get_device_name(0))
+    elif choice == "required":
+        advice = "free one and clear the task, or set `optional`"
+        raise Retry(f"UNDERTONE_GPU is `required`, and this worker sees no GPU; {advice}")
+    else:
+        log.info("no GPU is visible; the task runs on the CPU (UNDERTONE_GPU=required refuses that)")

@@ -39,10 +39,7 @@ class Choice(NamedTuple):
 
 
 def choose_model(kind: str, ref: str | None = None, day: str | None = None) -> Choice | None:
-    """Choose the model that answers: the given one (folder, id or its beginning), else that in force, else the shipped.
-
-    None without any. Without tables no model is in force.
-    """
+    """Choose the model that answers: the given one (folder, id or its start), else that in force, else the shipped."""
     if ref is not None:
         return _find_model(kind, ref)
     with suppress(Missing):  # there are no tables

@@ -1,7 +1,4 @@
-"""Decide whether a trained model is promoted: on held-out rows it must be as good as its rivals, within an interval.
-
-The rivals are the model in force and the surface baselines; all answer the same rows.
-"""
+"""Decide whether a trained model is promoted: on held-out rows it must be as good as each rival, within an interval."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,10 +59,7 @@ def compute_correlation(sums: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOut:
-    """Held-out rows of a kind of model, by which models are compared; larger values of the metric are better.
-
-    A row's statistics are numbers whose sums over rows give the metric.
-    """
+    """Held-out rows of a kind of model; the metric is of sums of a row's statistics, and a larger one is better."""
 
     metric: str
     answer: "Callable[[Model], Floats]"  # the statistics of a model: [n, k]

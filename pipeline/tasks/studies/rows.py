@@ -1,7 +1,4 @@
-"""Study the ablation and the sensitivity grid (section 5.3), describe data sets by a model (7), and ask people (6.2).
-
-Cells of a grid and sources are mapped tasks that stage rows of `studies`; `publish` replaces a study's rows of a day.
-"""
+"""Study the ablation and sensitivity grid (section 5.3), describe data sets by a model (7), and ask people (6.2)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,19 +13,21 @@ from pipeline.errors import BadInput, Missing, Refused, check_name
 from pipeline.examples.impscore.clusters import cluster_near_duplicates
 from pipeline.examples.splits import SEED
 from pipeline.label import simulated
-from pipeline.metrics.impscore import studies
+from pipeline.metrics.impscore import artefacts, studies
 from pipeline.metrics.impscore.studies import QUANTILES, compute_quantiles, tabulate_figure_3
 from pipeline.papers.impscore import BENCHMARKS
 from pipeline.progress import OnProgress, track
+from pipeline.report.impscore import page
 from pipeline.report.impscore.study_rows import find_paper_count
 from pipeline.slices import Staged, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
-from pipeline.tasks.impscore import pairs, rank, references, scoring, user_study
+from pipeline.tasks.impscore import pairs, rank, references, scoring, train, user_study
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.labelling.projects import Assignment, Studio, Tool
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.encoders import load_encoder
+from pipeline.tasks.record.pages import write_page
 from pipeline.tasks.record.replace import replace_rows
 
 GRID = {  # section 5.3 and appendix A.4
@@ -290,3 +289,38 @@ def collect_answers(kind: str, day: str, tool: Tool, studio: Studio | None, run_
         rows.append(build_row("people", day, str(metric), kind, part["value"].mean(), int(part["n"].sum()), **columns))
     replace_study("people", build_frame(rows), day, run_id, pl.col("subset") == kind)
     return count
+
+
+def write_report(day: str, model: str | None = None) -> str:
+    """Write the page of the newest studies up to a day, about `model` or the one in force; return its path."""
+    from pipeline.score import implicitness
+
+    until, model_id = pl.col("day") <= parse_day(day), scoring.load_model(model, day).model_id
+    model = model or model_id
+    rows = pairs.load_all_pairs()
+    contents = page.Contents(day=day, model_id=model_id, studies=warehouse.scan("studies", until).collect())
+    reference = references.load_reference(model)
+    contents["weakness"] = references.describe_weakness(reference)
+    evaluations = warehouse.scan("evaluations", pl.col("model_id") == model_id).filter(pl.col("epoch") == 0).collect()
+    if evaluations.height:
+        contents["evaluations"] = evaluations.filter(pl.col("day") == pl.col("day").max())
+    if rows.height:
+        contents["triples"] = scoring.score_triples(rows, model)
+        numbers = train.evaluate_triples(rows, contents["triples"])
+        accuracies = numbers.filter((pl.col("metric") == "implicitness_accuracy") & (pl.col("split") == "test"))
+        accuracies = accuracies.select("subset", model="value")
+        triples = contents["triples"].join(rows.select("pair_id", "lang"), on="pair_id", how="left")
+        for place in "123":
+            triples = references.add_percentiles(triples, reference, f"i{place}", f"p{place}")
+        contents["triples"] = triples
+        contents["audit"] = artefacts.audit(rows).join(accuracies, on="subset", how="left")
+    # the held-out English groups in both spaces (figures 11 to 13)
+    sentences = train.read_shipped_groups("en").filter(pl.col("split") == "test")
+    texts, groups = sentences["text"].to_list(), sentences["group"].to_list()
+    meanings = implicitness.compute_meanings(texts, scoring.load_heads(model).choose_head("en"))
+    vectors = meanings.pragmatic.numpy(), meanings.semantic.numpy()
+    silhouettes = studies.silhouettes(*vectors, groups)
+    contents["spaces"] = page.Spaces(points=[*map(studies.lay_out, vectors)], groups=groups, silhouettes=silhouettes)
+    if not contents["studies"].height and not rows.height:
+        raise Missing("nothing to show yet; `undertone study data-sets` or the DAG studies")
+    return write_page(f"studies-{parse_day(day)}.html", page.render(contents))

@@ -1,8 +1,8 @@
 """The subtext recogniser as tasks: from labelled comments to a model, from a model to scores (CSD-02, 28 to 31)."""
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from pipeline.metrics.resample import Floats
 from pipeline.models import word_vectors
 from pipeline.models.word_vectors import WordVectors
 from pipeline.reasons import choose_first, split_off
-from pipeline.tasks.record import day_texts, model_choice, model_registry, promotion, runs, scores
+from pipeline.tasks.record import day_texts, model_choice, model_registry, promotion, replace, runs
 from pipeline.tasks.record.encoders import load_encoder
 from pipeline.tasks.record.model_registry import TrainedModel
 from pipeline.tasks.record.promotion import HeldOut
@@ -69,10 +69,7 @@ def list_simulated_rows() -> pl.Series:
 def load_vectors(
     rows: pl.DataFrame, path: Path | None = None, tokenizer: str = "jieba", extra_texts: Sequence[str] = ()
 ) -> WordVectors:
-    """Load word vectors from a file in GloVe's format; else train them on the train split and on extra texts.
-
-    Training uses no text of the other splits, and none that quotes one: the words around it may reveal its label.
-    """
+    """Load word vectors from a file, or train them on the train split and extra texts that quote no other split."""
     from pipeline.training import word_vectors as fitting
 
     if path:
@@ -108,7 +105,7 @@ def fit(
     encoder = load_encoder(pooling="layers") if recipe.units == "pieces" else None
     vectors = encoder or load_vectors(rows, path, recipe.tokenizer, extra_texts)
     data_hash = hash_rows(rows)
-    state = model_registry.locate_state(data_hash, asdict(recipe), vectors.revision)
+    state = model_registry.locate_state(data_hash, dataclasses.asdict(recipe), vectors.revision)
     result = recogniser.fit(rows, recipe, vectors, state)
     config = {**result.config, "kind": KIND, "profile": profile, "data_hash": data_hash}
     epochs = model_registry.build_epoch_rows(result.history, {"value": ("macro_f1", "validation")})
@@ -125,7 +122,7 @@ def fit(
         evaluations=evaluations,
         texts=pl.concat(texts),
         labelled=labelled,
-        summary={"profile": profile, **asdict(recipe)},
+        summary={"profile": profile, **dataclasses.asdict(recipe)},
         encoder="word vectors",
         encoder_revision="of the model",
     )
@@ -137,23 +134,15 @@ def hash_rows(rows: pl.DataFrame) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def train_file(rows: pl.DataFrame, out: Path, *, force: bool = False, **options: Any) -> pl.DataFrame:
-    """Train into a folder, with options of `fit`; return the model's evaluation."""
-    return model_registry.train_into(out, lambda: fit(rows, **options), force=force)[1]
-
-
 def train(day: str, release: str | None = None, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
-    """Train on published comments into the registry, with options of `fit`; return the model's id.
-
-    A model of labels by simulated raters is promoted by request only.
-    """
+    """Train on published comments into the registry; labels by simulated raters need a request. Return the id."""
 
     def fit_release() -> TrainedModel:
         comments = warehouse.scan("comments").select(pl.col("text").unique().sort()).collect()["text"].to_list()
         rows = read_released(release)
         trained = fit(rows, extra_texts=comments, **options)
         is_simulated = rows["item_id"].is_in(list_simulated_rows().implode()).any()
-        return replace(
+        return dataclasses.replace(
             trained,
             summary={**trained.summary, "release": release},
             doubt="simulated raters made some of its labels" if is_simulated else None,
@@ -262,15 +251,15 @@ def score_frame(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
         columns = [column.to_list() for column in filled]
         return recogniser.predict(build_recogniser(model), *columns)
 
-    return scores.add_scores(rows, METRIC, texts, model, score, "word-vectors")
+    return replace.add_scores(rows, METRIC, texts, model, score, "word-vectors")
 
 
 def score_day(day: str, ref: str | None = None, run_id: str = "cli") -> int:
     """Score a day's comments in context into `scores`, replacing those by the same model; return the count."""
     timer = runs.start()
     model = load_model(ref, day)
-    columns = (*scores.ITEM, "text", "context")
+    columns = (*replace.ITEM, "text", "context")
     comments = day_texts.scan_comments(day, warehouse.get_snapshot_id("comments"), *columns)
     rows = comments.sort("source", "thread_id", "comment_id").collect()
     scored_rows = score_frame(rows, ref or model.model_id)
-    return scores.write_day(scored_rows, METRIC, day, model.model_id, run_id, timer)
+    return replace.write_scores(scored_rows, METRIC, day, model.model_id, run_id, timer)

@@ -57,11 +57,7 @@ def _ask(name: str, langs: Sequence[str], questions: Sequence[str], options: ask
 def train(
     rows: pl.DataFrame, out: Path, *, start: str | None = None, changes: dict[str, Any] | None = None
 ) -> pl.DataFrame:
-    """Fit a sequence-to-sequence model on references (text, context, meaning, split) into a new folder.
-
-    It starts from a model, a folder or a hub name with @revision; by default from a small one with random weights.
-    Return its losses by epoch.
-    """
+    """Fit a sequence-to-sequence model on references, from a start or small random weights; return losses by epoch."""
     from pipeline.models.subtext import seq2seq
     from pipeline.training.subtext import seq2seq as fitting
 

@@ -54,7 +54,7 @@ def test_distance_of_two_sentences(run: Run) -> None:
     [
         (("--divergence", "l2"), "no divergence 'l2'; there are hellinger, kl, kl_reversed"),
         (("--weights", "all"), "no weights 'all'; there are mean, sum, distance"),
-        (("--lang", "fr"), "lang: expected one of en, zh, found 'fr'"),
+        (("--lang", "fr"), "no language 'fr'; there are en, zh"),
         (("--model", "no-such"), "'no-such' is not a folder, and a hub name needs a pinned revision"),
     ],
 )

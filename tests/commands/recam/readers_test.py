@@ -11,7 +11,7 @@ import pytest
 from pipeline.models import word_vectors
 from pipeline.models.word_vectors import WordVectors
 from pipeline.tasks.recam import abstractness, targets
-from pipeline.tasks.record import models
+from pipeline.tasks.record import model_registry
 from tests.commands.conftest import Run
 
 WORDS = [f"w{i}" for i in range(60)]
@@ -83,13 +83,13 @@ def test_a_scorer_of_the_tables_is_compared(run: Run, tables: Path, tmp_path: Pa
     ratings.write_text("\n".join(["WORD,CONC", *lines]), encoding="utf-8")
     command = ("train", "abstractness", "--ratings", ratings, "--vectors", vectors, "--day", "2026-11-19")
     assert run(*command, "--promote").code == 0
-    first = models.list_models()["model_id"].item()
+    first = model_registry.list_models()["model_id"].item()
     assert run("models", "show", first, "--json").json["promotion"]["is_forced"]
     rows[:, 0] = 0  # of no use
     word_vectors.write(vectors, WordVectors(words, rows))
     run(*command).check(1, "is not promoted: worse than")
-    second = next(row for row in models.list_models()["model_id"] if row != first)
-    promotion = models.read_model(second)["promotion"]
+    second = next(row for row in model_registry.list_models()["model_id"] if row != first)
+    promotion = model_registry.read_model(second)["promotion"]
     assert {(row["metric"], row["rival"]) for row in promotion["comparisons"]} == {
         *product(("pearson", "negative_squared_error"), ("mean", "length"))
     }

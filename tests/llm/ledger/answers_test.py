@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from pipeline.errors import BadInput, Missing
-from pipeline.llm.ledger import answers, owners, tables
+from pipeline.llm.ledger import answers, tables
 from pipeline.llm.ledger.cost import Budget, Call
 from pipeline.llm.request import Request
 from pipeline.llm.service.replies import Reply
@@ -98,9 +98,9 @@ def test_a_lease_ends(engine: sa.Engine) -> None:
     """A claim of another machine is taken over after its lease, and its call is counted as lost, perhaps paid."""
     requests = build("a")
     claim(engine, requests, REMOTE + ":1", lease=0.2)
-    assert claim(engine, requests, owners.create_name()).claimed == []
+    assert claim(engine, requests, tables.create_name()).claimed == []
     time.sleep(0.3)
-    assert claim(engine, requests, owners.create_name()).claimed == list(requests)
+    assert claim(engine, requests, tables.create_name()).claimed == list(requests)
     assert answers.sum_spending(engine) == answers.Spending(1, 0, 1, 0, 0, 1.0, 1.0)
 
 
@@ -109,17 +109,17 @@ def test_what_a_dead_process_may_have_spent_is_booked(engine: sa.Engine) -> None
     requests = build("a", "b")
     dead, living = requests
     claim(engine, {dead: requests[dead]}, REMOTE + ":1", lease=-1)
-    claim(engine, {living: requests[living]}, owners.create_name())
+    claim(engine, {living: requests[living]}, tables.create_name())
     outcome = send(requests.values(), engine, "http://127.0.0.1:9/v1", max_cost=0.0)
     assert (outcome.is_limited, outcome.calls_sent) == (True, 0)
     assert answers.sum_spending(engine, "run") == answers.Spending(1, 0, 1, 0, 0, 1.0, 1.0)
-    assert claim(engine, requests, owners.create_name()).claimed == [dead]
+    assert claim(engine, requests, tables.create_name()).claimed == [dead]
 
 
 def test_a_dead_process_of_this_machine_is_taken_over_at_once(engine: sa.Engine) -> None:
     """No lease is waited for where the process is known to be gone; while it lives its claim holds."""
     code = (
-        "import sys; from pipeline.llm.ledger import owners; print(owners.create_name(), flush=True); sys.stdin.read()"
+        "import sys; from pipeline.llm.ledger import tables; print(tables.create_name(), flush=True); sys.stdin.read()"
     )
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     child = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[3], **pipes)
@@ -127,23 +127,23 @@ def test_a_dead_process_of_this_machine_is_taken_over_at_once(engine: sa.Engine)
     owner = child.stdout.readline().strip()
     requests = build("a")
     claim(engine, requests, owner)
-    assert not owners.has_ended(owner)
-    assert claim(engine, requests, owners.create_name()).claimed == []
+    assert not tables.has_ended(owner)
+    assert claim(engine, requests, tables.create_name()).claimed == []
     child.kill()
     time.sleep(0.2)
-    assert owners.has_ended(owner)  # a zombie, not yet waited for
+    assert tables.has_ended(owner)  # a zombie, not yet waited for
     child.communicate()
-    assert owners.has_ended(owner)
-    assert claim(engine, requests, owners.create_name()).claimed == list(requests)
+    assert tables.has_ended(owner)
+    assert claim(engine, requests, tables.create_name()).claimed == list(requests)
 
 
 def test_a_process_id_used_again_is_another_process() -> None:
     """An owner is known by its process's start too."""
-    name = owners.create_name()
+    name = tables.create_name()
     machine, pid, started, nonce = name.split(":")
-    assert not owners.has_ended(name)
-    assert owners.has_ended(f"{machine}:{pid}:1{started}:{nonce}")
-    assert not owners.has_ended(f"other:{pid}:1{started}:{nonce}")
+    assert not tables.has_ended(name)
+    assert tables.has_ended(f"{machine}:{pid}:1{started}:{nonce}")
+    assert not tables.has_ended(f"other:{pid}:1{started}:{nonce}")
 
 
 def test_spending_by_run(engine: sa.Engine) -> None:

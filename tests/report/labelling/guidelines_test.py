@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.errors import BadInput
 from pipeline.label import schema
-from pipeline.report.labelling.guidelines import LANGS, render
+from pipeline.report.labelling.data_card import GUIDELINE_LANGS, render_guidelines
 from tests.support.pages import check_offline
 
 
@@ -54,7 +54,7 @@ class Guidelines:
         return [(t[0][2].codes[0], row) for t in tables for row in t[1:]]
 
 
-@pytest.fixture(scope="module", params=LANGS)
+@pytest.fixture(scope="module", params=GUIDELINE_LANGS)
 def lang(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -66,12 +66,12 @@ def page(lang: str) -> Guidelines:
 
 def test_page_is_sound(lang: str, page: Guidelines) -> None:
     """It needs no network, has all tables and codes, names its language and schema; paper stays white."""
-    html = render(lang)
+    html = render_guidelines(lang)
     check_offline(html)
     assert "://" not in html
     assert [t for _, t in page.tables if len({len(row) for row in t}) != 1] == []
     assert html.count("<tr>") == sum(len(rows) for _, rows in page.tables)
-    assert f'<html lang="{LANGS[lang]}"' in html
+    assert f'<html lang="{GUIDELINE_LANGS[lang]}"' in html
     assert "@media screen and (prefers-color-scheme: dark)" in html
     assert "@media print" in html
     codes = re.findall("<code>(.*?)</code>", html)
@@ -142,4 +142,4 @@ def test_languages_say_the_same() -> None:
 def test_no_other_language() -> None:
     """A language without guidelines is refused, with those there are."""
     with pytest.raises(BadInput, match=r"one of zh, en, found '\.\./en'"):
-        render("../en")
+        render_guidelines("../en")

@@ -10,7 +10,7 @@ import pytest
 from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tables import empty
-from pipeline.tasks.calibration import calibrate, sides
+from pipeline.tasks.calibration import calibrate
 from tests.support.rows.filled import digest, filled
 
 DAY = sample.DAY
@@ -60,7 +60,7 @@ def test_a_scorer_is_calibrated_to_a_judge(judged: pl.DataFrame) -> None:
 
 def test_scores_are_read_as_a_judge_would(judged: pl.DataFrame) -> None:
     """The newest map of the model that fits the name gives value and interval by language; else it is named."""
-    model_id = calibrate.sides.load_side("scorer")["rater"][0]
+    model_id = calibrate.load_side("scorer")["rater"][0]
     with pytest.raises(
         Missing, match=f"model {model_id[:12]} has no calibration by 'judge'; found none; run `undertone"
     ):
@@ -146,9 +146,9 @@ def test_people_are_averaged_and_tested(scored: Path) -> None:
     }
     by_rater["r3"] = [int(truth[0]), *[None] * 59]  # shares one text: not tested
     comments = write_labels(by_rater)
-    ratings = sides.load_side("people")
+    ratings = calibrate.load_side("people")
     assert ratings.height == 121
-    means = sides.average(ratings, "b").join(comments.with_row_index(), on=KEY).sort("index")["b"]
+    means = calibrate.average(ratings, "b").join(comments.with_row_index(), on=KEY).sort("index")["b"]
     assert means[1:].to_list() == np.mean([by_rater["r1"][1:], by_rater["r2"][1:]], axis=0).tolist()
     result = calibrate.compare_sides("scorer", "people")
     assert result.replacement

@@ -11,9 +11,9 @@ import pipeline
 from pipeline import left_out, sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.calibration import distillation
-from pipeline.tasks.erasure import retraining
+from pipeline.tasks.erasure import models
 from pipeline.tasks.impscore.scoring import SHIPPED
-from pipeline.tasks.record import model_choice, models
+from pipeline.tasks.record import model_choice, model_registry
 
 DAY = sample.DAY
 CUES = "吗呢吧啊"
@@ -42,12 +42,12 @@ def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path, monkeypatc
     (agreement,) = distillation.measure_model(rows, model_id, price=0.01).to_dicts()
     assert agreement["spearman"] > 0.8
     assert agreement["cost"] == pytest.approx(agreement["texts"] * 0.01)
-    promotion = models.read_model(model_id)["promotion"]
+    promotion = model_registry.read_model(model_id)["promotion"]
     assert promotion["reason"] == "worse than model in force in graded_groups_tau_zh"
     assert not promotion["is_promoted"]
     assert {row["metric"] for row in promotion["comparisons"]} == {"judge_spearman_zh", "graded_groups_tau_zh"}
     assert distillation.train(rows, DAY, promote=True) == model_id
-    evaluations = models.read_evaluations(models.read_model(model_id)).filter(split="test")
+    evaluations = model_registry.read_evaluations(model_registry.read_model(model_id)).filter(split="test")
     assert evaluations.select("metric", "subset", "value").row(0) == (
         "judge_spearman", "zh", pytest.approx(agreement["spearman"], abs=1e-6),
     )  # fmt: skip
@@ -65,11 +65,11 @@ def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path, monkeypatc
     counts = warehouse.scan("training_texts").group_by("model_id").agg(pl.col("row_count").sum()).collect()
     assert dict(counts.iter_rows()) == {model_id: rows.height, other_id: 2 * rows.height}
     config = json.loads((settings.models() / other_id / "config.json").read_text(encoding="utf-8"))
-    recipe = retraining.build_recipe("impscore", config)
+    recipe = models.build_recipe("impscore", config)
     row = {"kind": "impscore", "model_id": other_id, "day": DAY, "recipe": json.dumps(recipe), "is_promoted": True}
-    assert retraining.format_command(row) == f"undertone distil --promote --day {DAY}"
+    assert models.format_command(row) == f"undertone distil --promote --day {DAY}"
     monkeypatch.setattr(distillation, "load_judged", lambda _: rows)
-    assert models.read_model(retraining.train_again(row, "test"))["kind"] == "impscore"
+    assert model_registry.read_model(models.train_again(row, "test"))["kind"] == "impscore"
 
 
 def test_comparisons_are_stretched(tmp_path: Path) -> None:

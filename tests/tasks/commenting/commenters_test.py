@@ -10,7 +10,7 @@ from pipeline import sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.models.decoding import Decoding
 from pipeline.tasks.commenting import commenters, corpus, generated
-from pipeline.tasks.record import model_choice, models, promotion
+from pipeline.tasks.record import model_choice, model_registry, promotion
 from pipeline.training.commenting import retrieval
 
 DAY = sample.DAY
@@ -29,7 +29,7 @@ def test_a_commenter_comments_on_the_test_articles(
     monkeypatch.setattr(promotion, "MIN_ROWS", 6)  # articles of the sample's test split
     changes = RETRIEVAL if system == "ir_tc" else WRITER
     model_id = commenters.train(DAY, system, changes=changes, promote=True)
-    (comparison,) = models.read_model(model_id)["promotion"]["comparisons"]
+    (comparison,) = model_registry.read_model(model_id)["promotion"]["comparisons"]
     expected = ("mrr", "chance") if system == "ir_tc" else ("log_probability", "word frequencies")
     assert (comparison["metric"], comparison["rival"]) == expected
     assert model_choice.select_model_id(commenters.get_kind(system), DAY) == model_id

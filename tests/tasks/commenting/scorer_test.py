@@ -1,6 +1,7 @@
 """The scorer of comments as tasks: a file or the tables to a model, a model to scores."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -9,7 +10,7 @@ import pytest
 from pipeline import left_out, sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.commenting import grades, scorer
-from pipeline.tasks.record import models, promotion
+from pipeline.tasks.record import model_registry, promotion
 from tests.support.rows.labels import EXAMPLES
 
 DAY = sample.DAY
@@ -52,7 +53,8 @@ def test_the_papers_graded_examples(tmp_path: Path) -> None:
 
 def test_upvotes_are_another_target(graded: Path, tmp_path: Path) -> None:
     """Upvotes of a file make a scorer of their own; it is not one of grades."""
-    scorer.train_file(scorer.read(graded, "upvotes"), "upvotes", tmp_path / "scorer", changes=SMALL)
+    fit = partial(scorer.fit, scorer.read(graded, "upvotes"), "upvotes", changes=SMALL)
+    model_registry.train_into(tmp_path / "scorer", fit)
     rows = pl.DataFrame({"text": ["沙发", "说得对"]})
     assert (scorer.score_frame(rows, "upvotes", str(tmp_path / "scorer"))["upvotes"] >= 0).all()
     with pytest.raises(BadInput, match="it is of kind 'upvotes', expected 'quality'; give --target upvotes"):
@@ -81,7 +83,7 @@ def test_a_day_is_scored_by_what_people_graded(
     scorer.score_day(DAY)
     assert warehouse.scan("scores").collect().sort("comment_id").equals(before)
     other_id = scorer.train(DAY, "quality", changes={**SMALL, "buckets": 256})
-    promotions = [models.read_model(ref)["promotion"] for ref in (model_id, other_id)]
+    promotions = [model_registry.read_model(ref)["promotion"] for ref in (model_id, other_id)]
     assert ["no other model was in force" in row["reason"] for row in promotions] == [True, False]
     first, second = (row["comparisons"] for row in promotions)
     assert {row["metric"] for row in first} == {"spearman"}

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline import warehouse
-from pipeline.tasks.daily import report, weeks
+from pipeline.tasks.daily import report
 from tests.support.pages import texts
 from tests.support.rows.filled import DAY, digest, filled
 
@@ -43,7 +43,7 @@ def rows(tables: Any) -> pl.DataFrame:
 
 def test_changes_are_of_days_that_both_weeks_have(rows: pl.DataFrame) -> None:
     """Counts, means and shares of each source over its matched days; none of another model, or of a single week."""
-    changes = weeks.compare_weeks(str(DAY), MODEL)["changes"]
+    changes = report.compare_weeks(str(DAY), MODEL)["changes"]
     assert changes["source"].to_list() == ["weibo", "zhihu"]  # the larger first; bilibili has no day in both
     for row, days in zip(changes.to_dicts(), ((0, 2), (0,)), strict=True):
         part = rows.filter(source=row["source"])
@@ -62,7 +62,7 @@ def test_examples_show_the_change(rows: pl.DataFrame) -> None:
 
     A day without an earlier week has nothing to compare, and its page has one line that says so.
     """
-    result = weeks.compare_weeks(str(DAY), MODEL)
+    result = report.compare_weeks(str(DAY), MODEL)
     turns = []
     for row, way in zip(result["changes"].to_dicts(), (1, -1), strict=True):
         value, edge = pl.col("value"), row["last_quarter"] if way > 0 else row["first_quarter"]
@@ -75,6 +75,6 @@ def test_examples_show_the_change(rows: pl.DataFrame) -> None:
     page = texts(Path(report.write(str(DAY))).read_text(encoding="utf-8"))
     assert "weibo (zh) rose from" in page
     assert page.count("↓ lowers it") == 2
-    assert weeks.compare_weeks(str(ago(7)), MODEL) == weeks.compare_weeks(str(DAY), OTHER) == {}
+    assert report.compare_weeks(str(ago(7)), MODEL) == report.compare_weeks(str(DAY), OTHER) == {}
     page = texts(Path(report.write(str(ago(7)))).read_text(encoding="utf-8"))
     assert page.count("No comparison: no source has scores by this model on the same day") == 1

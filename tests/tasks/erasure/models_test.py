@@ -18,7 +18,7 @@ from pipeline.errors import Missing
 from pipeline.slices import parse_day
 from pipeline.tasks.commenting import commenters, scorer
 from pipeline.tasks.daily import tokenize
-from pipeline.tasks.erasure import models, retraining, run
+from pipeline.tasks.erasure import models, run
 from pipeline.tasks.erasure.request import Request
 from pipeline.tasks.impscore import scoring, train
 from pipeline.tasks.ndd import masked_lm
@@ -209,7 +209,7 @@ def test_models_are_trained_again_without_them(folders: dict[str, str], monkeypa
         return step
 
     monkeypatch.setattr(models, "remove_folder", count_down("remove", models.remove_folder))
-    monkeypatch.setattr(retraining, "train_again", count_down("train", retraining.train_again))
+    monkeypatch.setattr(models, "train_again", count_down("train", models.train_again))
     for _ in turns:
         with pytest.raises(KeyboardInterrupt):
             run.forget(REQUEST, retrain=True, verify=False)

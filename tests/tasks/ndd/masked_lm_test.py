@@ -11,7 +11,7 @@ from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tasks.ndd import masked_lm
 from pipeline.tasks.ndd.masked_lm import SAMPLE, count_corpus, count_file, load_model
-from pipeline.tasks.record import models, promotion
+from pipeline.tasks.record import model_registry, promotion
 from tests.support.rows.filled import DAY as DATE
 from tests.support.rows.filled import NEXT, filled
 
@@ -108,7 +108,7 @@ def test_days_up_to_the_one_given_are_counted(monkeypatch: pytest.MonkeyPatch) -
     second = count_corpus("en", LATER)
     assert second
     assert second != first
-    comparisons = models.read_model(second)["promotion"]["comparisons"]
+    comparisons = model_registry.read_model(second)["promotion"]["comparisons"]
     assert [row["rival"] for row in comparisons] == [masked_lm.MOST_FREQUENT, promotion.IN_FORCE]
     assert {first, second} == {load_model("count", "en", day).model_id for day in (DAY, LATER)}
     assert load_model().model_id == second

@@ -14,7 +14,7 @@ from pipeline.errors import BadInput
 from pipeline.tables import empty
 from pipeline.tasks.daily import collect, score, tokenize
 from pipeline.tasks.impscore import scoring
-from pipeline.tasks.operate import backfill, heal
+from pipeline.tasks.operate import backfill
 from tests.support.commands import import_here
 from tests.support.rows.contents import check_equal, read_tables
 from tests.tasks.conftest import Enlist, put_back
@@ -127,7 +127,7 @@ def test_a_mended_day(expected: Tables, stock: tuple[Path, Path, Tables]) -> Non
     tokenize.publish([], FIRST, tokens)
     score.publish([], FIRST, scores)
     check_equal(read_tables(), expected)
-    assert heal.find_holes() == {"tokens": [], "scores": []}
+    assert backfill.find_holes() == {"tokens": [], "scores": []}
 
 
 def test_a_model_promoted_in_between(expected: Tables, enlist: Enlist, tiny_encoder: Path) -> None:

@@ -10,7 +10,7 @@ from pipeline.errors import Missing
 from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.daily import tokenize
-from pipeline.tasks.operate import heal
+from pipeline.tasks.operate import backfill
 from tests.support.rows.filled import filled
 from tests.tasks.conftest import Bring, Enlist
 
@@ -23,10 +23,10 @@ def test_holes_are_found_and_healed(imported: object, bring: Bring) -> None:
     bring(NEXT, {"1": "Nice hat, sir."})
     bring(DAY, {"1": "今天真冷。", "2": "Nice hat, sir."})
     tokenize.run(NEXT)
-    holes = heal.find_holes()
+    holes = backfill.find_holes()
     assert holes == {"tokens": [DAY], "scores": [DAY, NEXT]}
-    assert heal.heal(holes) == {"tokens": 1, "scores": 2}
-    assert heal.find_holes() == {"tokens": [], "scores": []}
+    assert backfill.heal(holes) == {"tokens": 1, "scores": 2}
+    assert backfill.find_holes() == {"tokens": [], "scores": []}
     assert [name for name in warehouse.list_checks() if "have" in name and warehouse.run_check(name)] == []
 
 
@@ -36,8 +36,8 @@ def test_without_model_tokens_are_healed_all_the_same(tables: Path, bring: Bring
     model_id = enlist(DAY, 8)
     (tables / "models" / model_id).rename(tables / "gone")
     with pytest.raises(Missing, match=f"model {model_id[:12]} is not in"):
-        heal.heal(heal.find_holes())
-    assert heal.find_holes() == {"tokens": [], "scores": [DAY]}
+        backfill.heal(backfill.find_holes())
+    assert backfill.find_holes() == {"tokens": [], "scores": [DAY]}
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_scheduled_dags_of_papers_are_healed(
             started_at = datetime(2026, 11, 23, hour, tzinfo=UTC)
             row = filled("runs", {"day": parse_day(day), "step": run, "started_at": started_at})
             warehouse.overwrite("runs", {**warehouse.make_slice(day=day), "step": run}, row)
-    assert name not in heal.find_holes()
+    assert name not in backfill.find_holes()
     monkeypatch.setenv("UNDERTONE_SCHEDULES", f"{name}=comments")
-    assert heal.find_holes()[name] == days
+    assert backfill.find_holes()[name] == days
     runs: list[str] = []
-    monkeypatch.setitem(heal.RUNS, name, runs.append)
-    assert heal.heal({name: days}) == {name: len(days)}
+    monkeypatch.setitem(backfill.RUNS, name, runs.append)
+    assert backfill.heal({name: days}) == {name: len(days)}
     assert runs == days

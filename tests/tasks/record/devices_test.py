@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pipeline.errors import BadInput, Retry
-from pipeline.tasks.record.devices import check_gpu
+from pipeline.tasks.record.due import check_gpu
 
 
 def test_a_task_without_the_gpu_it_requires_waits(

@@ -5,7 +5,7 @@ import pytest
 from pipeline import settings, warehouse
 from pipeline.errors import Missing, Retry
 from pipeline.tasks.impscore import scoring
-from pipeline.tasks.record import models
+from pipeline.tasks.record import model_registry
 from tests.tasks.conftest import Enlist
 
 DAY, NEXT, LATER = "2026-11-19", "2026-11-20", "2026-11-21"
@@ -15,11 +15,11 @@ def test_an_older_model_is_promoted_again(tables: object, enlist: Enlist) -> Non
     """A promoted id is in force from the given day, is recorded, and leaves the days before it as they were."""
     first, second = enlist(DAY, 1), enlist(NEXT, 2)
     assert scoring.find_model_id(None) == second
-    row = models.promote(first[:10], LATER)
+    row = model_registry.promote(first[:10], LATER)
     assert (row["promotion"]["is_forced"], row["promotion"]["replaced"]) == (True, second)
     assert [scoring.find_model_id(day) for day in (DAY, NEXT, LATER, None)] == [first, second, first, first]
-    assert models.read_model(first)["promotion"]["reason"] == "promoted by request"
-    assert models.list_models().filter("is_in_force").select("model_id", "day").rows() == [(first, row["day"])]
+    assert model_registry.read_model(first)["promotion"]["reason"] == "promoted by request"
+    assert model_registry.list_models().filter("is_in_force").select("model_id", "day").rows() == [(first, row["day"])]
 
 
 @pytest.mark.parametrize("days", [(DAY, DAY, DAY), (DAY, NEXT, LATER)])
@@ -28,10 +28,10 @@ def test_rollbacks_undo_promotions_in_order(tables: object, enlist: Enlist, days
     model_ids = [enlist(day, seed) for seed, day in enumerate(days)]
     for model_id in reversed(model_ids):
         assert scoring.find_model_id(None) == model_id
-        assert models.roll_back("impscore")["model_id"] == model_id
+        assert model_registry.roll_back("impscore")["model_id"] == model_id
     assert scoring.choose_model().is_shipped
     with pytest.raises(Missing, match="no model of kind 'impscore' is promoted; kinds with one: none"):
-        models.roll_back("impscore")
+        model_registry.roll_back("impscore")
     assert warehouse.scan("models").collect().height == 3
 
 
@@ -48,16 +48,16 @@ def test_a_rollback_is_one_commit(tables: object, enlist: Enlist, monkeypatch: p
 
     monkeypatch.setattr(warehouse, "replace", fail_once)
     with pytest.raises(Retry):
-        models.roll_back("impscore")
+        model_registry.roll_back("impscore")
     assert scoring.find_model_id(None) == second
-    models.roll_back("impscore")
+    model_registry.roll_back("impscore")
     assert (scoring.find_model_id(None), len(calls)) == (first, 2)
 
 
 def test_training_again_keeps_what_was_decided(tables: object, enlist: Enlist) -> None:
     """A model that was rolled back, or replaced on its day, is not in force again because its training ran twice."""
     first = enlist(DAY, 1)
-    models.roll_back("impscore")
+    model_registry.roll_back("impscore")
     assert enlist(DAY, 1) == first
     assert scoring.choose_model().is_shipped
     second = enlist(DAY, 2)
@@ -69,7 +69,7 @@ def test_what_cannot_be_promoted(tables: object, enlist: Enlist) -> None:
     """An id that no model or several have, and a model without its folder, are Missing."""
     model_id = enlist(DAY, 1)
     with pytest.raises(Missing, match="expected the id of one model in the tables, found 0"):
-        models.promote("f" * 12, NEXT)
+        model_registry.promote("f" * 12, NEXT)
     (settings.models() / model_id).rename(settings.models() / "elsewhere")
     with pytest.raises(Missing, match="its folder is not in"):
-        models.promote(model_id, NEXT)
+        model_registry.promote(model_id, NEXT)

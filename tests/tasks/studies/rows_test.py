@@ -18,7 +18,6 @@ from pipeline.models import encoder as encoders
 from pipeline.models.impscore import DESIGNS
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs, rank, scoring
-from pipeline.tasks.studies import page
 from pipeline.tasks.studies import rows as study_rows
 from pipeline.training.impscore import heads
 from pipeline.training.impscore.fit import make_recipe
@@ -224,7 +223,7 @@ def test_people_answer_questionnaires(
     tables: Path, enlist: Enlist, kind: str, metrics: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All ten items wait; without answers nothing is published, then means of simulated people and the model, once."""
-    monkeypatch.setattr(page.studies, "lay_out", lambda vectors: vectors[:, :2])  # takes half a minute
+    monkeypatch.setattr(study_rows.studies, "lay_out", lambda vectors: vectors[:, :2])  # takes half a minute
     model_id = enlist(DAY, 1)
     assignment = study_rows.assign_tasks(kind, DAY, "files")
     assert (assignment["tasks"], assignment["waiting"]) == (10, 10)
@@ -236,4 +235,4 @@ def test_people_answer_questionnaires(
     people = rows.filter(pl.col("setting").str.contains('"by": "simulated"'))
     assert (rows.height, people.height) == (2 * metrics, metrics)
     assert set(people["row_count"]) == {50}  # five people, ten items
-    assert "People and the model on graded groups" in Path(page.write(DAY)).read_text(encoding="utf-8")
+    assert "People and the model on graded groups" in Path(study_rows.write_report(DAY)).read_text(encoding="utf-8")

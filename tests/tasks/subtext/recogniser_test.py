@@ -1,6 +1,7 @@
 """The subtext recogniser as tasks: from labels to a model, from a model to scores, measured beside baselines."""
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from polars.testing import assert_frame_equal
 from pipeline import left_out, sample, warehouse
 from pipeline.collect.clean import hash_text
 from pipeline.errors import Missing
-from pipeline.tasks.record import model_choice, models, promotion
+from pipeline.tasks.record import model_choice, model_registry, promotion
 from pipeline.tasks.subtext import recogniser
 from tests.examples.sources.writing import jsonl
 from tests.support.rows.filled import digest, filled
@@ -75,7 +76,7 @@ def test_a_release_becomes_a_model_in_force(published: None, monkeypatch: pytest
     metrics = {"macro_f1", "macro_f1_low", "macro_f1_high", "calibration_error", "svm_baseline", "majority_baseline"}
     assert metrics <= set(evaluations.filter(pl.col("split") == "test")["metric"])
     monkeypatch.setattr(promotion, "MIN_ROWS", 2)
-    promoted = models.read_model(recogniser.train(DAY, changes={**SMALL, "seed": 7}))["promotion"]
+    promoted = model_registry.read_model(recogniser.train(DAY, changes={**SMALL, "seed": 7}))["promotion"]
     assert [row["rival"] for row in promoted["comparisons"]] == ["majority", "svm", promotion.IN_FORCE]
     assert promoted["replaced"] == first
 
@@ -94,7 +95,7 @@ def test_a_rival_is_compared_on_texts_that_it_read_without_their_labels(
     assert read.filter(pl.col("text_hash").is_in(hashes.implode()))["is_labelled"].to_list() == [False] * 24
     release("second", later_rows)
     monkeypatch.setattr(promotion, "MIN_ROWS", 1)
-    promoted = models.read_model(recogniser.train(DAY, changes=SMALL))["promotion"]
+    promoted = model_registry.read_model(recogniser.train(DAY, changes=SMALL))["promotion"]
     compared = {row["rival"]: row["rows"] for row in promoted["comparisons"]}
     held_out = recogniser.read_released().filter(split="test")
     seen = recogniser.read_released("first").filter(pl.col("split") != "test")["text"]
@@ -134,7 +135,8 @@ def test_the_context_alone_decides(tmp_path: Path) -> None:
     ]  # fmt: skip
     path = jsonl(tmp_path / "own.jsonl", *rows)
     changes = {"epochs": 30, "members": 1, "hidden": 32, "ngrams": 1}
-    numbers = recogniser.train_file(recogniser.read(path), tmp_path / "m", changes=changes)
+    fit = partial(recogniser.fit, recogniser.read(path), changes=changes)
+    _, numbers = model_registry.train_into(tmp_path / "m", fit)
     final = dict(numbers.filter(epoch=0, split="test").select("metric", "value").iter_rows())
     assert final["macro_f1"] > 0.9
     assert final["macro_f1_without_context"] < 0.6
@@ -179,7 +181,8 @@ def test_real_data(data: Path, tmp_path: Path) -> None:
     """On ToSarcasm split by topic one small member reaches more than the majority; baselines stand beside."""
     rows = recogniser.read(data / "tosarcasm_zh", "tosarcasm", by_topic=True)
     short_rows = rows.filter(pl.col("text").str.len_chars() < 40)
-    evaluations = recogniser.train_file(short_rows, tmp_path / "m", changes={**SMALL, "epochs": 2, "hidden": 16})
+    fit = partial(recogniser.fit, short_rows, changes={**SMALL, "epochs": 2, "hidden": 16})
+    _, evaluations = model_registry.train_into(tmp_path / "m", fit)
     test_rows = evaluations.filter(pl.col("epoch") == 0, pl.col("split") == "test")
     test = dict(test_rows.select("metric", "value").iter_rows())
     assert test["majority_baseline"] < 0.42  # .37 to .38 by the topic splits tried
