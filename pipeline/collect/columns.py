@@ -80,17 +80,19 @@ _EXPORTS = [
 
 
 def choose(mapping: Columns, present: Iterable[str], place: str) -> tuple[str | None, Columns]:
-    """The source, if an export stands for one, and the mapping of a table: the given, an export's, or of our names."""
-    columns = set(present)
+    """The source, if an export stands for one, and the mapping of a table.
+
+    It is the given one if that names a text; else it is an export's, or of our names, and the given one counts first.
+    """
+    columns, mapping = set(present), check_mapping(mapping)
     export = find_export(columns)
-    is_whole = not _CONTENT.isdisjoint(mapping) and columns.issuperset(_list_required(mapping))
-    if mapping and (is_whole or not export):
-        return None, check_mapping(mapping)
+    if not _CONTENT.isdisjoint(mapping) and (not export or columns.issuperset(_list_required(mapping))):
+        return None, mapping
     if export:
-        return export[0], {**export[1], **check_mapping(mapping)}
-    by_our_names = {field: field for field in FIELDS if field in columns and field != "timezone"}
-    if "text" in by_our_names or {"thread_id", "article_text"} <= set(by_our_names):
-        return None, by_our_names
+        return export[0], {**export[1], **mapping}
+    fields = {field: field for field in FIELDS if field in columns and field != "timezone"} | mapping
+    if "text" in fields or {"thread_id", "article_text"} <= set(fields):
+        return None, fields
     problem = f"{place}: no column `text` and no known export; there are {list_names(columns)}"
     raise BadInput(f"{problem}; assign them with --map text=COLUMN,…")
 

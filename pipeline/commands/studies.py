@@ -10,7 +10,7 @@ from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
 from pipeline.commands.terminal import console, lazy
 from pipeline.commands.terminal.options import Day, Json, Model
-from pipeline.errors import BadInput, Refused, format_quantity
+from pipeline.errors import BadInput, Missing, Refused, format_quantity
 from pipeline.examples.impscore import groups as graded
 from pipeline.io.atomic import write_text
 from pipeline.io.lines import read_lines
@@ -72,8 +72,9 @@ def data_sets(
     Example: `undertone study data-sets`
     """
     warehouse.create()
+    if not (names := source or studies.list_sources()):
+        raise Missing("there are no sentences; `undertone pairs import SOURCE PATH`")
     with track("scoring") as on_progress:
-        names = source or studies.list_sources()
         staged = [studies.stage_data_set(name, day, model, on_progress=on_progress, seed=seed) for name in names]
     for study in ("data_sets", "diversity"):
         retry(studies.publish, study, staged, day)

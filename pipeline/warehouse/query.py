@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import duckdb
     import pyarrow as pa
 
-MEMORY = "2GB"  # that DuckDB may take; what polars reads for it comes on top
+MEMORY = "1GB"  # that DuckDB may take; what polars reads for it comes on top
 _HALF = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 31  # of this machine's memory, in GB
 CORPUS_MEMORY = f"{min(max(_HALF, 2), 8)}GB"  # for `browse`
 SPILL = 10 << 30  # bytes of disk that sorts and joins may take, but never more than half of what is free
@@ -178,7 +178,12 @@ def read(
     except duckdb.PermissionException as error:
         raise BadInput(f"the query failed: it may read our tables and views alone: {error}") from error
     except (duckdb.Error, pl.exceptions.PolarsError) as error:
-        raise BadInput(f"the query failed: {error}") from error
+        raise BadInput(f"the query failed: {_cut_traceback(error)}") from error
+
+
+def _cut_traceback(error: Exception) -> str:
+    """The message of an error, without the traceback that pyarrow adds where polars cannot read a file."""
+    return str(error).partition(" Detail: Python exception")[0].rstrip(".")
 
 
 def list_checks() -> list[str]:
@@ -234,6 +239,9 @@ def make_corpus() -> Path:
         problem = f"the comments do not fit in the {CORPUS_MEMORY} that `undertone browse` may use"
         advice = "ask with `undertone query`, or import fewer into another UNDERTONE_HOME"
         raise BadInput(f"{problem}; {advice}") from error
+    except duckdb.Error as error:
+        advice = "`undertone check --deep` names what is missing or damaged, and what to import again"
+        raise BadInput(f"the comments cannot be read: {_cut_traceback(error)}; {advice}") from error
     finally:
         for rest in folder.glob(f"{draft.name}*"):
             rest.unlink(missing_ok=True)

@@ -68,9 +68,13 @@ def test_a_given_mapping_wins() -> None:
     assert (
         columns.choose({"created_at": "saved"}, BILIBILI.split(), "")[1]["thread_id"] == "video_id"
     )  # one field of it
+    ours = {"comment_id": "id", "text": "text"}
+    assert columns.choose({"comment_id": "id"}, ["id", "text"], "") == (None, ours)  # of rows without text none is kept
     nested = {"comments": "replies", "text": "body", "like_count": "ups"}
     assert columns.choose(nested, ["replies"], "") == (None, nested)
     with pytest.raises(BadInput, match=r"^f\.csv, table 'f': no column 'words'; there are likes, text$"):
         columns.check_present({"text": "words"}, ["text", "likes"], "f.csv, table 'f'")
     with pytest.raises(BadInput, match=r"^f\.csv: no column `text` and no known export; there are a, b; assign them"):
         columns.choose({}, ["b", "a"], "f.csv")
+    with pytest.raises(BadInput, match=r"^f\.csv: no column `text`"):
+        columns.choose({"comment_id": "a"}, ["b", "a"], "f.csv")

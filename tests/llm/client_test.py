@@ -316,6 +316,24 @@ def test_the_ledger_alone(engine: sa.Engine, served: Callable[..., Server]) -> N
     assert (server.sent.total(), other.sent.total()) == (2, 0)
 
 
+def test_two_runs_at_once_pay_once(engine: sa.Engine, served: Callable[..., Server]) -> None:
+    """Two that ask the same at the same time send each request once, and both get all answers."""
+    server = served(Faults(seconds=0.02, malformed=0.1))
+    outcomes: list[Outcome] = []
+    threads = [
+        threading.Thread(target=lambda: outcomes.append(live(build_requests(100), engine, server, concurrency=8)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [len(outcome.answers) for outcome in outcomes] == [100, 100]
+    assert server.paid == 0
+    assert server.sent_after_success == []
+    assert sum(outcome.calls_sent for outcome in outcomes) == server.sent.total()
+
+
 def test_the_key_is_written_nowhere(
     engine: sa.Engine, served: Callable[..., Server], caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:

@@ -150,7 +150,6 @@ def test_euclidean_variants_do_not_score(tiny: Encoder) -> None:
     assert measure_distances(["nice hat"], ["cold day"], cosine)[0] <= 2
 
 
-<<<<<<< HEAD
 def load_changed(config: dict[str, Any], encoder: Encoder) -> dict[str, Head]:
     """Load heads as from the registry, whose model has another configuration than its weights."""
     weights = save({name: tensor.contiguous() for name, tensor in draw_weights(encoder, "any", 1).items()})
@@ -173,15 +172,3 @@ def test_weights_that_do_not_fit(tiny: Encoder) -> None:
             BadInput, match=r"config\.json: damaged or of another shape \(RuntimeError: Error.* ImpScore"
         ):
             load_changed(other, tiny)
-=======
-def test_weights_that_do_not_fit(tiny: Encoder) -> None:
-    """Weights of another size or head, and a folder of another kind of model, are BadInput and no traceback."""
-    for other in (make_config(tiny, "any", features=3), make_config(tiny, "any", hidden=4), make_config(tiny, "en")):
-        with pytest.raises(BadInput, match=r"the weights of head '\w+' do not fit its configuration"):
-            load_heads(draw_weights(tiny, "any", 1), other, lambda _: tiny)
-    changes: list[dict[str, Any]] = [{"heads": None}, {"heads": []}, {"kind": "other"}, {"kind": None}]
-    changed_configs = [make_config(tiny, "any") | change for change in changes]
-    for model_config in (*changed_configs, {"architectures": ["Bert"]}, {}):
-        with pytest.raises(BadInput, match=r"expected an ImpScore model of this package: config\.json names no heads"):
-            load_heads(draw_weights(tiny, "any", 1), model_config, lambda _: tiny)
->>>>>>> suite

@@ -263,6 +263,16 @@ def test_a_check_gives_at_most_so_many_rows(two: None) -> None:
         warehouse.run_check("../views/30_holes")
 
 
+def test_a_damaged_file_is_named_without_a_traceback(two: None, home: Path) -> None:
+    """What pyarrow tells DuckDB of the code that read the file is cut, for a query and for `browse`."""
+    (path,) = home.rglob("undertone/comments/data/**/*.parquet")
+    path.write_bytes(path.read_bytes()[:300])
+    with pytest.raises(BadInput, match=r'^the query failed: .*"PAR1" or "PARE" in footer, got ".*" instead$'):
+        warehouse.query("select text from comments")
+    with pytest.raises(BadInput, match=r"(?s)^the comments cannot be read: .* instead; `undertone check --deep`"):
+        warehouse.make_corpus()
+
+
 def test_a_corpus_beyond_memory_is_named(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     """More comments than `browse` may hold end with what to do; the draft is removed."""
     warehouse.create()

@@ -25,6 +25,7 @@ from pipeline.text.language import detect_language
 from pipeline.warehouse import buckets
 
 _THREAD_ROWS = 800  # comments of one thread for each megabyte that an import may take: a thread is compared in memory
+_ROWS = 100_000  # comments that are compared at a time
 _KEY = ["thread_id", "comment_id"]
 _ID_COLUMNS = ("comment_id", "parent_id", "root_id", "row_key", "thread_id")
 _PAGE_SCHEMA = {"url": pl.String(), "fetched_at": pl.Datetime("us", "UTC"), "body": pl.String()}
@@ -174,7 +175,7 @@ class _Intake:
     def _deduplicate(self, articles: pl.DataFrame) -> None:
         """Stage the distinct comments with their context, and their copies as dropped, bucket by bucket."""
         rows = self._scan("comments")
-        with buckets.divide(rows, pl.col("thread_id").hash(seed=0), buckets.count_buckets(rows)) as parts:
+        with buckets.divide(rows, pl.col("thread_id").hash(seed=0), buckets.count_buckets(rows, rows=_ROWS)) as parts:
             for number, part in enumerate(parts):
                 self._deduplicate_part(number, part.collect(), articles)
 

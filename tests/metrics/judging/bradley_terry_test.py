@@ -26,13 +26,6 @@ def test_the_bias_and_its_error_by_hand() -> None:
     fit = bradley_terry.fit_values(collect([(0, 1), (1, 0)] * 4, [1, 1] * 3 + [-1, -1]), 2, WIDE)
     assert fit.values == pytest.approx([0, 0], abs=1e-4)
     assert fit.bias == pytest.approx(np.log(3), abs=1e-4)
-<<<<<<< HEAD
-
-
-def test_errors_by_hand() -> None:
-    """Of 200 even outcomes the error of a value is at most half of 1 / sqrt(200 / 4), that of the bias."""
-=======
->>>>>>> suite
     result = bradley_terry.estimate(collect([(0, 1), (1, 0)] * 100, [1, 1, -1, -1] * 50), 2)
     information = 200 / 4
     assert result.errors[0] == pytest.approx(result.errors[1])
