@@ -4,6 +4,7 @@ import json
 import logging
 import re
 import sqlite3
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
