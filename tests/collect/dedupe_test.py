@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.collect import dedupe
-from pipeline.collect.dedupe import deduplicate
+from pipeline.collect.dedupe import add_roots, deduplicate
 from pipeline.collect.sites.record import COMMENT_SCHEMA
 
 LONG = "今天的蛋挞又小了一圈我都要用镊子夹着吃了真不容易"  # 24 characters, 22 trigrams
@@ -195,3 +195,14 @@ class _Grams(list[str]):
 
     def __hash__(self) -> int:  # type: ignore[override]
         return id(self)
+
+
+def test_the_root_is_the_top_of_the_branch() -> None:
+    """The top of each branch is the root of a file that names parents alone; circles are followed a while."""
+    parents = {"a": None, "b": "a", "c": "b", "d": "c", "e": "d", "x": "absent", "y": "x"}
+    comments = pl.DataFrame({"thread_id": "t", "comment_id": list(parents), "root_id": list(parents.values())})
+    other = pl.DataFrame({"thread_id": "u", "comment_id": ["b"], "root_id": ["a"]})
+    roots = add_roots(pl.concat([comments, other]))["root_id"].to_list()
+    assert roots == [None, "a", "a", "a", "a", "absent", "absent", "a"]
+    comments = pl.DataFrame({"thread_id": "t", "comment_id": ["a", "b", "c"], "root_id": ["b", "c", "a"]})
+    assert add_roots(comments).height == 3

@@ -48,7 +48,7 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
     "validate --values": ("judgements first", "tests/tasks/studies/validation_test.py"),
     "models import": ("the authors' checkpoint", "tests/tasks/impscore/checkpoint_test.py"),
     **dict.fromkeys(
-        ("models show", "models promote", "models rollback"), (TRAINING, "tests/tasks/record/models_test.py")
+        ("models show", "models promote", "models rollback"), (TRAINING, "tests/tasks/record/model_registry_test.py")
     ),
     "judge": ("a language model, or people", "tests/commands/judge_test.py"),
     "label collect": ("a running Label Studio", "tests/label/label_studio_live_test.py"),
@@ -62,7 +62,7 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
 }
 PAGES_NOT_RUN = {  # why, and the tests that run their commands
     "README.zh.md": ("the commands of README.md", "tests/docs_test.py"),
-    "gpu-worker.md": ("a GPU and Airflow", "tests/tasks/record/devices_test.py"),
+    "gpu-worker.md": ("a GPU and Airflow", "tests/tasks/record/due_test.py"),
     "numbers.md": ("a dozen seconds each", "tests/commands/studies_test.py"),
     "judge-and-distil.md": ("a minute; the answers of a judge", "tests/commands/judge_test.py"),
 }

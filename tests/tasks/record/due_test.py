@@ -1,13 +1,15 @@
-"""When a scheduled training or study is due."""
+"""When a scheduled training or study is due, and which GPU a task gets."""
 
 import logging
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+import torch
 
 from pipeline import warehouse
-from pipeline.tasks.record.due import is_due
+from pipeline.errors import BadInput, Retry
+from pipeline.tasks.record.due import check_gpu, is_due
 from tests.support.rows.filled import filled
 
 DAY = date(2026, 11, 2)
@@ -60,3 +62,23 @@ def test_studies_are_due_after_a_new_model_of_new_sentences(tables: Path) -> Non
     assert due == [(False, False), (True, False), (False, True)]
     assert not is_due("impscore", later)
     assert not is_due("studies", later)
+
+
+def test_a_task_without_the_gpu_it_requires_waits(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By default it runs on the CPU and logs so; where a GPU is required it is retried."""
+    caplog.set_level("INFO", logger="pipeline")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    check_gpu()
+    assert "no GPU is visible; the task runs on the CPU" in caplog.text
+    monkeypatch.setenv("UNDERTONE_GPU", "required")
+    with pytest.raises(Retry, match="this worker sees no GPU"):
+        check_gpu()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "H100")
+    check_gpu()
+    assert "GPU: H100" in caplog.text
+    monkeypatch.setenv("UNDERTONE_GPU", "must")
+    with pytest.raises(BadInput, match="expected one of optional, required, found 'must'"):
+        check_gpu()
