@@ -1,4 +1,4 @@
-"""Column mappings: which column of a file is which field of a comment, for exports people already have.
+"""Column mappings: which column of a file is which field of a comment; and the values of its cells.
 
 A mapping is a flat dictionary from our field to their column; `timezone` is of times without an offset.
 """

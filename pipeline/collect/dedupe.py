@@ -1,4 +1,6 @@
-"""Duplicates within a thread: the same comment met twice, the same words, nearly the same words in one place.
+"""Comments of a thread: their duplicates, the roots of their answers, and their context.
+
+Duplicates are the same comment met twice, the same words, or nearly the same words in one place.
 
 An answered comment always stays. Under eight characters copies are equal texts; under a hundred, numbers count.
 """

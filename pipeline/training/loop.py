@@ -1,4 +1,4 @@
-"""The training loop: run epochs, keep the best, and save a state after each from which a killed training resumes."""
+"""The training loop: run epochs, keep the best, and save a state after each from which a killed training resumes; the recipe of a training."""
 
 import hashlib
 import json

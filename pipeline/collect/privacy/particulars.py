@@ -1,6 +1,6 @@
 """Private particulars in a text: what is found, and the typed token that takes its place.
 
-Patterns look at the plain form (`disguises`), and each takes one pass; what they match is replaced in the original.
+Patterns look at the plain form, without disguises, each in one pass; what they match is replaced in the original.
 """
 
 import html

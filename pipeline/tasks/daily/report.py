@@ -1,4 +1,4 @@
-"""Report: run the checks, and write the HTML page of a day."""
+"""Report: run the checks, and write the pages of a day and of the health of the last days."""
 
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -14,6 +14,9 @@ from pipeline.tasks.impscore import references
 from pipeline.tasks.record import pages
 
 EXAMPLES = 10
+WEEK_EXAMPLES = 5
+MOST_SOURCES = 3  # sources with examples of a change between weeks
+HEALTH_DAYS = 14
 _EXPLAINED = ["source", "day", "thread_id", "comment_id", "model_id"]
 
 
@@ -113,8 +116,6 @@ def _collect_contents(day: str) -> Any:
     }  # fmt: skip
 
 
-WEEK_EXAMPLES = 5
-MOST_SOURCES = 3  # sources with examples
 _DAYS = "day > ? as is_now, case when day > ? then day else day + 7 end as weekday"
 _THREADS = f"""
 with scored as (
@@ -177,9 +178,6 @@ def compare_weeks(day: str, model_id: str) -> dict[str, pl.DataFrame]:
         rows = warehouse.query(_EXAMPLES, [way, row["source"], row["lang"], last, model_id, way, edge, WEEK_EXAMPLES])
         examples.append(rows.with_row_index("turn"))
     return {"changes": changes, "examples": pl.concat(examples).sort("turn", maintain_order=True).head(WEEK_EXAMPLES)}
-
-
-HEALTH_DAYS = 14
 
 
 def build_health(day: str, days: int = HEALTH_DAYS) -> pl.DataFrame:

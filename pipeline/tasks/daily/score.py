@@ -1,6 +1,7 @@
 """Score: score the distinct texts of a day with a model, in shards; then write the day's scores in one commit.
 
-If asked to, the words that carry the highest and the lowest scores of each source go into `scores_explained`.
+If asked to, the words that carry the highest and the lowest scores of each source go into `scores_explained`, and the
+places of texts in a map into `projections`.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Backfill: run a range of days through the daily chain and the scheduled DAGs of papers, in this process.
+"""Backfill: run a range of days through the daily chain and the scheduled DAGs of papers, in this process; heal.
 
 Any order and repetition of days gives the same tables; see `collect.import_files` and `model_choice.select_model_id`.
 """

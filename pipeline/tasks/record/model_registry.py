@@ -1,4 +1,4 @@
-"""Register models in the tables with their evaluations and training texts."""
+"""Models in the tables: register them with their evaluations and training texts, and read those of a kind."""
 
 import hashlib
 import json
