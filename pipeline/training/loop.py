@@ -1,4 +1,4 @@
-"""The training loop: run epochs, keep the best, and save a state after each from which a killed training resumes; the recipe of a training."""
+"""Training: its recipe, and the loop that runs epochs, keeps the best, and saves a state after each to resume from."""
 
 import hashlib
 import json
