@@ -15,8 +15,7 @@ from pipeline.collect.sites import netease
 from pipeline.errors import BadInput, Refused
 from pipeline.papers.commenting import WINDOW as PAPER_WINDOW
 from pipeline.tables import TABLES
-from pipeline.tasks.daily import collect, score, tokenize
-from pipeline.warehouse import buckets
+from pipeline.tasks.daily import collect, intake, score, tokenize
 from tests.support.commands import import_here
 from tests.support.servers.site import Answer, Site
 
@@ -79,7 +78,7 @@ def test_size_of_buckets_does_not_matter(tables: Path, monkeypatch: pytest.Monke
         return [warehouse.scan(name).collect().sort(pl.all()) for name in ("comments", "articles", "dropped")]
 
     whole = import_sample()
-    monkeypatch.setattr(buckets, "ROWS", 7)
+    monkeypatch.setattr(intake, "_ROWS", 7)
     for rows, expected in zip(import_sample(), whole, strict=True):
         assert_frame_equal(rows, expected)
     assert [*tables.rglob("buckets")]
