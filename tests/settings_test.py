@@ -1,8 +1,12 @@
 """What pipeline/settings.py makes of the environment that a container is given: empty values, and secrets as files."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from pipeline import settings
@@ -77,3 +81,12 @@ def test_addresses_that_nobody_gave_are_not_told(home: Path, monkeypatch: pytest
     address = "postgresql+psycopg2://undertone:a%40b@127.0.0.1/catalog"
     monkeypatch.setenv("UNDERTONE_CATALOG", address)
     assert settings.catalog_uri() == address
+
+
+def test_polars_decodes_two_row_groups_ahead(tmp_path: Path) -> None:
+    """Polars obeys what settings ask of it; by default it may hold whole tables of ours decoded."""
+    pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "a.parquet")
+    code = f"import polars, pipeline.settings; polars.scan_parquet('{tmp_path}/a.parquet').collect(engine='streaming')"
+    environment = {**os.environ, "POLARS_VERBOSE": "1"}
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert "prefetch_limit: 2," in process.stderr
