@@ -74,7 +74,7 @@ def bench_deduplicate(texts: list[str]) -> None:
     from rensa import RMinHash
 
     from pipeline import warehouse
-    from pipeline.collect.dedupe import deduplicate
+    from pipeline.collect.threads import deduplicate
 
     comments = warehouse.scan("comments", pl.col("source") == "bench").collect()
     rows = comments.with_row_index("row_key").with_columns(pl.col("row_key").cast(pl.String)).drop("duplicate_count")

@@ -21,10 +21,10 @@ import polars as pl
 from pipeline import sample, settings
 from pipeline.collect import columns, importers
 from pipeline.collect.clean import clean, normalise
-from pipeline.collect.dedupe import add_context, deduplicate, refuse_circles
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.adapters import ADAPTERS, find_next_url, parse
 from pipeline.collect.sites.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, Page, build_frame
+from pipeline.collect.threads import add_context, deduplicate, refuse_circles
 from pipeline.errors import BadInput
 from pipeline.examples import sources
 from pipeline.examples.impscore import groups

@@ -1,6 +1,6 @@
 """Clusters of near-duplicate sentences: variants of one template, which a random split would separate (IMP-22, IMP-43).
 
-Shingles, sketches and rules are those of `collect.dedupe`; as nothing is dropped here, a lower similarity counts.
+Shingles, sketches and rules are those of `collect.threads`; as nothing is dropped here, a lower similarity counts.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy import sparse
 
-from pipeline.collect.dedupe import CANDIDATES, PERMUTATIONS, SHORTEST, _trigrams
+from pipeline.collect.threads import CANDIDATES, PERMUTATIONS, SHORTEST, _trigrams
 
 THRESHOLD = 0.6  # Jaccard similarity of character trigrams
 _ROWS = 4  # numbers of a sketch in a band: nine in ten pairs of similarity 0.6 share a band, of 0.7 all but one in 75

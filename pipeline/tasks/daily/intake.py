@@ -12,10 +12,10 @@ import polars as pl
 
 from pipeline import left_out, settings, warehouse
 from pipeline.collect.clean import clean, normalise
-from pipeline.collect.dedupe import add_context, add_roots, deduplicate, refuse_circles
 from pipeline.collect.importers import Batch, hash_page
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import ARTICLE_SCHEMA, COMMENT_SCHEMA, build_frame
+from pipeline.collect.threads import add_context, add_roots, deduplicate, refuse_circles
 from pipeline.errors import BadInput
 from pipeline.private import make_folder
 from pipeline.slices import parse_day, parse_window

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.collect import dedupe
-from pipeline.collect.dedupe import add_roots, deduplicate
+from pipeline.collect import threads
 from pipeline.collect.sites.record import COMMENT_SCHEMA
+from pipeline.collect.threads import add_roots, deduplicate
 
 LONG = "今天的蛋挞又小了一圈我都要用镊子夹着吃了真不容易"  # 24 characters, 22 trigrams
 NEAR = LONG + "啊"  # shares 22 of 23 trigrams: 0.957
@@ -161,10 +161,10 @@ def test_every_row_is_kept_or_dropped_once(rows: list[dict[str, Any]]) -> None:
 def test_texts_with_letters_of_their_own_are_not_compared(lines: list[str], threshold: float) -> None:
     """The result is the same as if all texts were compared, hashed in one block or in many."""
     comments = texts(*lines)
-    with patch.object(dedupe, "_may_resemble", _compare_all):
+    with patch.object(threads, "_may_resemble", _compare_all):
         expected = outcome(comments, threshold=threshold)
     assert outcome(comments, threshold=threshold) == expected
-    with patch.object(dedupe, "_BLOCK", 20):
+    with patch.object(threads, "_BLOCK", 20):
         assert outcome(comments, threshold=threshold) == expected
 
 
@@ -172,7 +172,7 @@ def test_trigrams_of_one_text_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None
     """The trigrams of all texts are never in memory together, so that one long thread fits the limit of an import."""
     living: weakref.WeakSet[_Grams] = weakref.WeakSet()
     counts: list[int] = []
-    trigrams = dedupe._trigrams
+    trigrams = threads._trigrams
 
     def track(thread: str, text: str) -> _Grams:
         grams = _Grams(trigrams(thread, text))
@@ -180,8 +180,8 @@ def test_trigrams_of_one_text_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None
         counts.append(len(living))
         return grams
 
-    monkeypatch.setattr(dedupe, "_trigrams", track)
-    monkeypatch.setattr(dedupe, "_may_resemble", _compare_all)
+    monkeypatch.setattr(threads, "_trigrams", track)
+    monkeypatch.setattr(threads, "_may_resemble", _compare_all)
     assert len(outcome(texts(*(f"{i:08} {chr(0x4E00 + i) * 8}" for i in range(2_000))))[0]) == 2_000
     assert max(counts) < 1_000
 
