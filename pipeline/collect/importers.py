@@ -14,11 +14,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from pipeline.collect import columns
-from pipeline.collect.columns import IDS, CutIds, Row, list_value, read_column, read_text, time_value
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.adapters import ADAPTERS, parse
 from pipeline.collect.sites.markup import extract_text
 from pipeline.collect.sites.record import Article, Comment, Page
+from pipeline.collect.values import IDS, CutIds, Row, list_value, read_column, read_text, time_value
 from pipeline.errors import BadInput, Refused, SchemaDrift
 from pipeline.io.formats.databases import list_tables
 from pipeline.io.lines import UTF8

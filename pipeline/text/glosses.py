@@ -78,37 +78,37 @@ def make_text(glosses: list[str]) -> Text:
     return Text([*words, ""], positions, sum(map(bool, words)))
 
 
-def score_phrases(left: Text, right: Text) -> int:
+def score_phrases(first: Text, second: Text) -> int:
     """Sum the squared lengths of the phrases that two texts share."""
-    heapify(phrases := _list_phrases(left, right))
-    free_left, free_right = [True] * len(left.words), [True] * len(right.words)
+    heapify(phrases := _list_phrases(first, second))
+    free_first, free_second = [True] * len(first.words), [True] * len(second.words)
     score = 0
     while phrases:
         length, i, j = heappop(phrases)
-        free = [free_left[i + k] and free_right[j + k] for k in range(-length)]
+        free = [free_first[i + k] and free_second[j + k] for k in range(-length)]
         if all(free):
             score += length**2
-            free_left[i : i - length] = free_right[j : j - length] = [False] * -length
+            free_first[i : i - length] = free_second[j : j - length] = [False] * -length
             continue
         for is_free, places in groupby(range(-length), free.__getitem__):  # what remains between removed words
-            content = [k for k in places if is_free and left.words[i + k] in left.positions]
+            content = [k for k in places if is_free and first.words[i + k] in first.positions]
             if content:
                 heappush(phrases, (content[0] - content[-1] - 1, i + content[0], j + content[0]))
     return score
 
 
-def _list_phrases(left: Text, right: Text) -> list[tuple[int, int, int]]:
-    """List the longest phrases from each pair of equal words: minus their length, their place left and right."""
+def _list_phrases(first: Text, second: Text) -> list[tuple[int, int, int]]:
+    """List the longest phrases from each pair of equal words: minus their length, and their place in each text."""
     phrases, covered = [], set()
-    words = left.positions.keys() & right.positions.keys()
-    starts = sorted(pair for word in words for pair in product(left.positions[word], right.positions[word]))
+    words = first.positions.keys() & second.positions.keys()
+    starts = sorted(pair for word in words for pair in product(first.positions[word], second.positions[word]))
     for i, j in starts:
         if (i, j) in covered:
             continue
         k = size = 0
-        while (word := left.words[i + k]) and word == right.words[j + k]:  # both texts end with an empty word
+        while (word := first.words[i + k]) and word == second.words[j + k]:  # both texts end with an empty word
             k += 1
-            if word in left.positions:
+            if word in first.positions:
                 covered.add((i + k - 1, j + k - 1))
                 size = k
         phrases.append((-size, i, j))
@@ -133,8 +133,8 @@ def relate(synset: str, other: str, *, normalise: bool = False) -> float:
     if words.isdisjoint(other_words):
         return 0.0
     return sum(
-        score_phrases(left, right) / (left.size * right.size if normalise else 1)
-        for left in texts
-        for right in other_texts
-        if not left.positions.keys().isdisjoint(right.positions)
+        score_phrases(first, second) / (first.size * second.size if normalise else 1)
+        for first in texts
+        for second in other_texts
+        if not first.positions.keys().isdisjoint(second.positions)
     )

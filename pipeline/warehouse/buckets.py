@@ -10,8 +10,8 @@ from pipeline.warehouse import catalog
 from pipeline.warehouse.files import list_folder, open_store
 from pipeline.warehouse.write import create_attempt
 
-ROWS = 200_000  # of a bucket in memory; of fewer there are more, and each that is written holds a megabyte or two
-_WRITTEN = 250_000  # of all buckets together, before they are written
+ROWS = 200_000  # of a bucket in memory; smaller ones are more, and each takes a megabyte or two while it is written
+_WRITTEN = 250_000  # rows of all buckets together that wait to be written
 SCRATCH: Literal["lz4"] = "lz4"  # compression of what is read once or twice: it writes in half the time of zstd
 
 

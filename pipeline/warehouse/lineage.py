@@ -170,13 +170,13 @@ def _is_only(state: State, current_path: str, replaced: Iterable[str]) -> bool:
     return not state.has_rival and state.version not in versions and state.version < get_version(current_path)
 
 
-def list_references(io: FileIO, current: TableMetadata, others: Iterable[State] = ()) -> set[str]:
+def list_references(io: FileIO, current: TableMetadata, other_states: Iterable[State] = ()) -> set[str]:
     """List the paths of every file that snapshots, logs or statistics in the metadata refer to.
 
     What a removed list or manifest of other states had referred to is left out: nobody can read it by these. If one of
     the current state is gone (Retry), another upkeep was faster, and it is not known here what refers to the data now.
     """
-    metadatas = [current, *(state.metadata for state in others if state.metadata)]
+    metadatas = [current, *(state.metadata for state in other_states if state.metadata)]
     paths: set[str] = set()
     for metadata in metadatas:
         paths |= {get_path(entry.metadata_file) for entry in metadata.metadata_log}

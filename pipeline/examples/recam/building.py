@@ -176,9 +176,9 @@ def build_context_filter(states: States, most: float = SIMILAR) -> Filter:
     return filter_
 
 
-def _cosine(left: Floats, right: Floats) -> Floats:
+def _cosine(first: Floats, second: Floats) -> Floats:
     """Cosines [n, m] of rows; 0 where one is nothing but zeros."""
-    unit = [rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12) for rows in (left, right)]
+    unit = [rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12) for rows in (first, second)]
     return np.asarray(unit[0] @ unit[1].T)
 
 

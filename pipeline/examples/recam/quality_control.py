@@ -71,10 +71,10 @@ def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataF
     after = [pl.col("after") == place for place in range(OPTIONS)]
     # naming an option twice names no other
     second = [((pl.col("second") == place) & ~is_after).fill_null(value=False) for place, is_after in enumerate(after)]
-    named = [is_after | is_second for is_after, is_second in zip(after, second, strict=True)]
+    is_named = [is_after | is_second for is_after, is_second in zip(after, second, strict=True)]
     shares = {
         f"{kind}_shares": pl.concat_list(is_chosen.mean() for is_chosen in choices)
-        for kind, choices in (("named", named), ("after", after), ("second", second))
+        for kind, choices in (("named", is_named), ("after", after), ("second", second))
     }
     labels = items.select("item_id", "label")
     rows_of_items = selected.join(labels, on="item_id").group_by("item_id")

@@ -265,8 +265,8 @@ def _build_validation(studies: pl.DataFrame) -> Section:
     surface = numbers.filter(pl.col("by").is_in(SURFACE)).group_by("subset", "lang").agg(best=pl.col("value").max())
     beaten = scorers.join(surface, on=("subset", "lang")).filter(pl.col("value") > pl.col("best"))
     counts = [
-        f"{by} on {beaten.filter(by=by).height} of {count} sets"
-        for by, count in scorers.group_by("by", maintain_order=True).len().iter_rows()
+        f"{scorer} on {beaten.filter(by=scorer).height} of {count} sets"
+        for scorer, count in scorers.group_by("by", maintain_order=True).len().iter_rows()
     ]
     sentence = f"Better than the best of {', '.join(SURFACE)}: {'; '.join(counts)}." if counts else ""
     sentence += f" Not at hand: {', '.join(missing)}." if len(missing) else ""

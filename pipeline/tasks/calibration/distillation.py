@@ -209,10 +209,10 @@ def measure_curve(rows: pl.DataFrame, sizes: Sequence[int] = SIZES, price: float
     return pl.concat(frames)
 
 
-def _measure_agreement(rows: pl.DataFrame, values: Any, by: str) -> dict[str, Any]:
+def _measure_agreement(rows: pl.DataFrame, values: Any, rater: str) -> dict[str, Any]:
     rho, _, low, high = correlate(pl.Series(values), rows["value"])[:4]
     numbers = {"spearman": rho, "low": low, "high": high, "n": rows.height}
-    return {"lang": rows["lang"][0], "by": by, "texts": None, **numbers, "cost": None}
+    return {"lang": rows["lang"][0], "by": rater, "texts": None, **numbers, "cost": None}
 
 
 def train(rows: pl.DataFrame, day: str, *, promote: bool = False, run_id: str = "cli") -> str:

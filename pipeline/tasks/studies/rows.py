@@ -280,9 +280,9 @@ def collect_answers(kind: str, day: str, tool: Tool, studio: Studio | None, run_
     except Missing:  # no whole answer yet
         return count
     is_model, is_simulated = pl.col("by") == "model", pl.col("by").str.starts_with(f"{simulated.TOOL}_")
-    by = pl.when(is_model).then("by").when(is_simulated).then(pl.lit(simulated.TOOL)).otherwise(pl.lit("people"))
+    rater = pl.when(is_model).then("by").when(is_simulated).then(pl.lit(simulated.TOOL)).otherwise(pl.lit("people"))
     metrics = [name for name in ("kendall_tau", "spearman_rho", "accuracy") if name in numbers.columns]
-    values = numbers.with_columns(by=by).unpivot(metrics, index=["set", "by", "n"], variable_name="metric")
+    values = numbers.with_columns(by=rater).unpivot(metrics, index=["set", "by", "n"], variable_name="metric")
     rows = []
     for (in_set, group, metric), part in values.group_by("set", "by", "metric", maintain_order=True):
         columns = {"setting": {"by": group, "set": in_set, "raters": part.height}, "model_id": model_id}

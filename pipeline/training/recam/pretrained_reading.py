@@ -116,10 +116,10 @@ def read(items: pl.DataFrame, recipe: Recipe, pieces: Pieces, glosses: Mapping[s
     sentences = {text: [next(ids_of_parts) for _ in parts] for text, parts in texts.items()}
     room = recipe.window + (recipe.windows - 1) * recipe.stride
     passages = [
-        select_sentences(sentences[article], left + right, room)
+        select_sentences(sentences[article], before_ids + after_ids, room)
         if recipe.passage == "relevant"
         else list(chain(*sentences[article]))[:room]
-        for article, left, right in zip(items["article"], before, after, strict=True)
+        for article, before_ids, after_ids in zip(items["article"], before, after, strict=True)
     ]
     option_pieces = [[option_ids[form] for form in row] for row in forms]
     words = items["options"].to_list() if gloss_ids else []
@@ -171,11 +171,11 @@ def make_batch(inputs: Inputs, item_rows: Sequence[int]) -> Batch:
         fillings = list(_list_fillings(inputs, row))
         for start, end in list_windows(len(inputs.passages[row]), recipe):
             for filling, gloss, is_served in fillings:
-                left = [*pieces.before, *inputs.before[row]]
-                head = [*left, *filling, *inputs.after[row], *gloss, *pieces.between]
+                pieces_before = [*pieces.before, *inputs.before[row]]
+                head = [*pieces_before, *filling, *inputs.after[row], *gloss, *pieces.between]
                 sequences.append(torch.tensor([*head, *inputs.passages[row][start:end], *pieces.after]))
                 heads.append(len(head))
-                rows.append((len(left), len(filling), item, is_served))
+                rows.append((len(pieces_before), len(filling), item, is_served))
     ids = pad_sequence(sequences, batch_first=True, padding_value=pieces.pad)
     lengths = torch.tensor([len(sequence) for sequence in sequences]).unsqueeze(1)
     place = torch.arange(ids.shape[1])

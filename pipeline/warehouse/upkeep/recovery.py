@@ -212,15 +212,15 @@ def _plan(folder: _Folder, copied: set[str], force: bool, take: Collection[str])
     if newest is None:
         return Recovered(name, "lost", 0, "", "; ".join(notes) or "no metadata file can be read"), None
     action = "kept" if newest == current else "replaced" if folder.registered else "registered"
-    others = tuple(_list_others(folder, folder.open(newest)))
-    return Recovered(name, action, newest.row_count, newest.name, "; ".join(notes), others), newest
+    other_states = tuple(_list_others(folder, folder.open(newest)))
+    return Recovered(name, action, newest.row_count, newest.name, "; ".join(notes), other_states), newest
 
 
-def _rank(states: Iterable[State], named: Collection[str]) -> list[State]:
+def _rank(states: Iterable[State], named_paths: Collection[str]) -> list[State]:
     """Rank the states that may be the one last published, newest first, without those that lost their race."""
     readable = [(state, state.metadata) for state in states if state.metadata is not None]
     parents = {path for state, _ in readable for path in state.parents}
-    published = {s.path: s for s, _ in readable if s.is_published or s.path in parents or s.path in named}
+    published = {s.path: s for s, _ in readable if s.is_published or s.path in parents or s.path in named_paths}
     ranks = {}
     for state, metadata in readable:
         has_lost = any(

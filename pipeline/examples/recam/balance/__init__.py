@@ -134,7 +134,7 @@ def _draw_part(
 ) -> tuple[pl.DataFrame, ...]:
     """Return items with options, those that have too few, and what became of the words of all."""
     draw = items["draw"].to_numpy()
-    types, is_full = drawing.draw_words(weights.draws, weights.probabilities.drawn, draw, lexicon, relations, seed)
+    types, is_full = drawing.draw_words(weights.draws, weights.probabilities.word, draw, lexicon, relations, seed)
     full_items, too_few = _split(items, np.where(is_full, "", "too_few_choices"))
     words = lexicon.words.gather(lexicon.word[types[is_full].ravel()]).to_list()
     wrong = [words[start : start + WRONG] for start in range(0, len(words), WRONG)]
@@ -155,11 +155,11 @@ def _explain(weights: _Weights, items: pl.DataFrame, lexicon: Lexicon, types: Id
     width = np.int64(max(len(lexicon.word), 1))
     row, place = np.nonzero(types >= 0)
     is_drawn = np.isin(pool.item.astype(np.int64) * width + pool.type, row * width + types[row, place])
-    listed = pool._replace(code=np.where(is_drawn, 0, pool.code)).filter((pool.times > 0) | is_drawn)
+    reported = pool._replace(code=np.where(is_drawn, 0, pool.code)).filter((pool.times > 0) | is_drawn)
     columns = {
-        "item_id": items["item_id"].gather(listed.item), "word": lexicon.words.gather(lexicon.word[listed.type]),
-        "token_count": listed.times.astype(np.int64), "best_rank": listed.rank.astype(np.int64),
-        "reason": pl.Series(REASONS, dtype=pl.String).gather(listed.code),
+        "item_id": items["item_id"].gather(reported.item), "word": lexicon.words.gather(lexicon.word[reported.type]),
+        "token_count": reported.times.astype(np.int64), "best_rank": reported.rank.astype(np.int64),
+        "reason": pl.Series(REASONS, dtype=pl.String).gather(reported.code),
     }  # fmt: skip
     words = pl.DataFrame(columns).with_columns(best_rank=pl.when(pl.col("token_count") > 0).then("best_rank"))
     return pl.concat([words, weights.untyped])

@@ -133,7 +133,7 @@ SPARE = 3 * WRONG  # words drawn for an item, as some are too near to each other
 class Probabilities(NamedTuple):
     """How words are drawn, and what a model of the question alone gives gold words."""
 
-    drawn: Floats  # of each word to be among the four of its item, [p]
+    word: Floats  # of each word to be among the four of its item, [p]
     gold: Floats  # of each item's gold word, by the question alone, [items]
 
 
