@@ -1,22 +1,34 @@
 """The embedded encoder's network (BERT, Devlin et al. 2019), without transformers, whose import takes 4 CPU seconds."""
 
 import json
-from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import polars as pl
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 LONGEST = 256  # pieces of a text that the embedded encoder reads
+KEPT = 1 << 25  # bytes of words whose pieces are kept
 SHORT = 32  # pieces of a text whose attention is faster written out
+
+_WORDS = r"[一-鿿!-/:-@\\^-`{-~]|[^ \t\r\n一-鿿!-/:-@\\^-`{-~]+"
+"""What a BERT splits apart in any case: Chinese characters, marks, and what is between them and blanks.
+
+Not brackets, which are in the names of special pieces.
+"""
+
+_NOTHING = (
+    pl.DataFrame(schema={"word": pl.String, "start": pl.Int64, "count": pl.Int64}),
+    torch.empty(0, dtype=torch.int64),
+)
+"""Words and where their pieces are among the ids that follow."""
 
 
 class Bert:
-    """Word pieces and weights of a BERT, whose matrix products may be in bfloat16; all else is float32."""
+    """Word pieces and weights of a BERT; matrix products may be in bfloat16, and on a GPU all else too."""
 
     def __init__(self, folder: Path, device: str, dtype: torch.dtype = torch.float32) -> None:
         """Read `config.json`, `tokenizer.json` and `model.safetensors` of a folder."""
@@ -28,23 +40,58 @@ class Bert:
         self._heads, self._epsilon = int(config["num_attention_heads"]), float(config["layer_norm_eps"])
         self._weights = load_file(folder / "model.safetensors", device=device)
         for name in self._weights:
-            if name.startswith("encoder.") and "LayerNorm" not in name:
+            if device == "cuda" or (name.startswith("encoder.") and "LayerNorm" not in name):
                 self._weights[name] = self._weights[name].to(dtype)
         self._pieces = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._pieces.no_padding()
         self._pieces.enable_truncation(LONGEST)
+        self._known = _NOTHING
 
-    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of each text's word pieces with [CLS] and [SEP], at most 256."""
-        return [encoding.ids for encoding in self._pieces.encode_batch_fast(list(texts))]
+    def tokenize(self, texts: pl.Series) -> tuple[Tensor, Tensor]:
+        """Return the ids of all texts' word pieces, one text after another, and the count of each text, at most 256.
 
-    def pad(self, rows: Sequence[Sequence[int]], width: int) -> dict[str, Tensor]:
-        """Return ids as tensors [n, width]: `input_ids`, and `attention_mask` with 1 where a text has a piece."""
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        is_piece = np.arange(width) < lengths[:, None]
-        ids = np.zeros(is_piece.shape, np.int64)  # 0 is [PAD]
-        ids[is_piece] = np.fromiter(chain.from_iterable(rows), np.int64, lengths.sum())
-        return {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(is_piece.astype(np.int64))}
+        Each text has [CLS] and [SEP]. Words are split once and kept, which is eight times as fast.
+        """
+        lists = texts.str.extract_all(_WORDS)
+        words = lists.explode(empty_as_null=False).alias("word").to_frame()
+        table, pieces = self._known
+        rows = words.join(table, "word", "left", maintain_order="left")
+        if rows["count"].null_count():
+            table, pieces = self._add_words(rows.filter(pl.col("count").is_null())["word"].unique(), table, pieces)
+            rows = words.join(table, "word", "left", maintain_order="left")
+        size = rows["count"].to_torch()
+        pieces = _take(pieces, rows["start"].to_torch(), size)
+        word_ends = functional.pad(lists.list.len().cast(pl.Int64).to_torch().cumsum(0), (1, 0))
+        bounds = functional.pad(size.cumsum(0), (1, 0))[word_ends]
+        counts = bounds.diff().clamp(max=LONGEST - 2)
+        stops = (counts + 2).cumsum(0)
+        ids = torch.empty(int(counts.sum()) + 2 * len(counts), dtype=torch.int64)
+        is_piece = torch.ones(len(ids), dtype=torch.bool)
+        for places, special in ((stops - counts - 2, "[CLS]"), (stops - 1, "[SEP]")):
+            ids[places], is_piece[places] = self._pieces.token_to_id(special), False
+        ids[is_piece] = _take(pieces, bounds[:-1], counts)
+        return ids, counts + 2
+
+    def _add_words(self, words: pl.Series, table: pl.DataFrame, pieces: Tensor) -> tuple[pl.DataFrame, Tensor]:
+        encodings = self._pieces.encode_batch_fast(words.to_list(), add_special_tokens=False)
+        ids = [encoding.ids for encoding in encodings]
+        count = pl.Series([*map(len, ids)], dtype=pl.Int64)
+        new_rows = {"word": words, "start": len(pieces) + count.cum_sum() - count, "count": count}
+        table = pl.concat([table, pl.DataFrame(new_rows)])
+        pieces = torch.cat([pieces, torch.tensor([*chain.from_iterable(ids)], dtype=torch.int64)])
+        self._known = (table, pieces) if table.estimated_size() < KEPT else _NOTHING  # at once: other threads read it
+        return table, pieces
+
+    @staticmethod
+    def pad(ids: Tensor, starts: Tensor, counts: Tensor, rows: Tensor, width: int) -> dict[str, Tensor]:
+        """Return the pieces of some rows of the texts, which start at places of `ids`, as tensors [n, width].
+
+        They are `input_ids`, and `attention_mask` with 1 where a text has a piece.
+        """
+        columns = torch.arange(width, device=ids.device)
+        is_piece = columns < counts[rows].unsqueeze(1)
+        places = (starts[rows].unsqueeze(1) + columns).clamp(max=len(ids) - 1)
+        return {"input_ids": ids[places] * is_piece, "attention_mask": is_piece.long()}  # 0 is [PAD]
 
     def states(self, input_ids: Tensor, attention_mask: Tensor) -> list[Tensor]:
         """Return the hidden states [n, t, width] of the embeddings and of each layer."""
@@ -89,3 +136,10 @@ class Bert:
     def _norm(self, value: Tensor, name: str) -> Tensor:
         scale, shift = self._weights[f"{name}.weight"], self._weights[f"{name}.bias"]
         return functional.layer_norm(value, (self.width,), scale, shift, self._epsilon)
+
+
+def _take(values: Tensor, starts: Tensor, counts: Tensor) -> Tensor:
+    """Return `counts[i]` values from each `starts[i]` on, one run after another."""
+    offsets = starts - (counts.cumsum(0) - counts)
+    places = torch.repeat_interleave(offsets, counts)
+    return values[places.add_(torch.arange(len(places)))]

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from torch import Tensor
 
 
@@ -19,3 +21,16 @@ def choose_device(device: str | None = None) -> str:
 def move(tensor: "Tensor", device: str) -> "Tensor":
     """Copy a tensor to the device, without waiting for what a GPU computes."""
     return tensor.pin_memory().to(device, non_blocking=True) if device == "cuda" else tensor
+
+
+def fetch(tensor: "Tensor") -> "npt.NDArray[np.float32]":
+    """Copy a tensor to the CPU, without waiting for what other threads ask of a GPU."""
+    import torch
+
+    if not tensor.is_cuda:
+        return tensor.numpy()
+    host, event = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True), torch.cuda.Event()
+    host.copy_(tensor, non_blocking=True)
+    event.record()
+    event.synchronize()
+    return host.numpy()

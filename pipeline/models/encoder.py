@@ -7,6 +7,7 @@ kernels of products depend on it, and embeddings with them by up to 1e-3. So the
 """
 
 import logging
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,13 +19,14 @@ from typing import Any, Literal, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import torch
 
 from pipeline.errors import BadInput, check_name, refuse_damage
 from pipeline.explanations import name_extra
 from pipeline.models import characters
 from pipeline.models.bert import SHORT, Bert
-from pipeline.models.devices import choose_device, move
+from pipeline.models.devices import choose_device, fetch, move
 from pipeline.models.pinned import REMEDY, hash_model_file, hash_model_folder, locate_files, strip_path
 
 EMBEDDED = "embedded"
@@ -33,9 +35,10 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 POOLINGS = ("model", "layers")
 LAYERED = {EMBEDDED_SHA256}  # weights of the encoders for which `layers` was measured to be better
 FLOATS = 16_384 * 2_688  # of embeddings in memory at once
-CPU_TOKENS, GPU_TOKENS = 512, 32_768  # tokens a batch; on a CPU larger ones fall out of the cache
+CPU_TOKENS, GPU_TOKENS = 512, 65_536  # tokens a batch; on a CPU larger ones fall out of the cache
 NGRAM_TEXTS = 1_024  # whose n-grams are counted together: 20 MB
-CPU_TEXTS, GPU_TEXTS = 16_384, 8_192  # tokenized and sorted by length together, while those before are embedded
+TEXTS = 16_384  # a portion: tokenized and sorted by length together
+GPU_PORTIONS = 4  # tokenized at once, while those before are embedded; on a CPU one
 
 Normalize = Literal["model_default", "on", "off"]
 Vectors = npt.NDArray[np.float32]
@@ -156,7 +159,9 @@ def load(
         config = module[0].model.config if pooling == "layers" else None
         dim = config.hidden_size * (config.num_hidden_layers + 1) if config else module.get_embedding_dimension()
         prompt = module.prompts.get(prompt or module.default_prompt_name, prompt or "")
-    threads = threads if device == "cpu" else 2  # one prepares a batch while the GPU computes that of the other
+    if device == "cuda":
+        threads = 2  # one prepares a batch while the GPU computes that of the other
+        sys.setswitchinterval(2e-4)  # seconds; at 5 ms a thread that feeds the GPU waits long for those that tokenize
     identity = (strip_path(name).partition(":")[0], hash_model_folder(folder), precision)
     return Encoder(*identity, int(dim), open_module, device, threads, pooling, bert, normalize, prompt)
 
@@ -234,14 +239,14 @@ def encode(
                 out[start : start + len(part)] = reduce(torch.from_numpy(part)).numpy()
             on_progress(len(part))
         return out
-    first = dict(zip(reversed(texts), reversed(range(len(texts))), strict=True))  # the first row of each text
-    distinct = sorted(first)
-    rows = np.fromiter(map(first.__getitem__, distinct), np.int64, len(distinct))
-    sources = np.fromiter(map(first.__getitem__, texts), np.int64, len(texts))
+    series = pl.Series(texts, dtype=pl.String)
+    distinct = series.unique(maintain_order=True)
+    rows = np.flatnonzero(series.is_first_distinct())
+    sources = rows[series.cast(pl.Enum(distinct)).to_physical().to_numpy()]  # the first row of each text
     counts = np.bincount(sources)
     is_gpu = encoder.device == "cuda"
-    size = GPU_TEXTS if is_gpu else CPU_TEXTS
-    portions = [distinct[start : start + size] for start in range(0, len(distinct), size)]
+    ahead = GPU_PORTIONS if is_gpu else 1
+    portions = [distinct[start : start + TEXTS] for start in range(0, len(distinct), TEXTS)]
     budget = tokens or (GPU_TOKENS if is_gpu else CPU_TOKENS)
     is_padded = is_gpu or encoder.precision == "float32"
 
@@ -250,7 +255,7 @@ def encode(
         try:
             with torch.inference_mode():  # holds for one thread only
                 vectors = reduce(embed_batch(encoder, make_features(padded_rows)).float())
-                out[rows[start + batch]] = vectors[: len(batch)].cpu().numpy()
+                out[rows[start + batch]] = fetch(vectors[: len(batch)])
         except torch.OutOfMemoryError:  # of a GPU that others use too
             if len(batch) == 1:
                 raise
@@ -259,11 +264,11 @@ def encode(
                 embed(lengths, make_features, start, half)
         return rows[start + batch]
 
-    with ThreadPoolExecutor(1) as tokenizing, ThreadPoolExecutor(encoder.threads) as pool:
-        tokenized = _map_ahead(tokenizing, partial(_tokenize, encoder), zip(portions), 1)
+    with ThreadPoolExecutor(ahead) as tokenizing, ThreadPoolExecutor(encoder.threads) as pool:
+        tokenized = _map_ahead(tokenizing, partial(_tokenize, encoder), zip(portions), ahead)
         batches = (
             (lengths, make_features, start, batch)
-            for start, (lengths, make_features) in zip(range(0, len(distinct), size), tokenized, strict=True)
+            for start, (lengths, make_features) in zip(range(0, len(distinct), TEXTS), tokenized, strict=True)
             for batch in make_batches(lengths, budget, is_padded=is_padded)
         )
         for rows_of_batch in _map_ahead(pool, embed, batches, 2 * encoder.threads):
@@ -286,28 +291,29 @@ def _map_ahead(
         yield running.popleft().result()
 
 
-def _tokenize(encoder: Encoder, texts: list[str]) -> tuple[IndexArray, MakeFeatures]:
+def _tokenize(encoder: Encoder, texts: pl.Series) -> tuple[IndexArray, MakeFeatures]:
     """Return the length of each text in word pieces, as padded, and a function that makes the input of some rows."""
     if bert := encoder.bert:
-        ids = bert.tokenize(texts)
-        lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+        ids, counts = bert.tokenize(texts)
+        lengths: IndexArray = counts.numpy()
         if encoder.device == "cpu" and encoder.precision == "bfloat16":
             # to one of 18 lengths, so that few batches need to be filled up
             step = np.where(lengths <= SHORT, 4, np.where(lengths <= 4 * SHORT, 16, 32))
             lengths = -(-lengths // step) * step
+        tensors = [move(values, encoder.device) for values in (ids, counts.cumsum(0) - counts, counts)]
 
         def pad(rows: IndexArray) -> dict[str, Any]:
-            features = bert.pad([ids[i] for i in rows], int(lengths[rows].max()))
-            return {key: move(value, encoder.device) for key, value in features.items()}
+            return bert.pad(*tensors, move(torch.from_numpy(rows), encoder.device), int(lengths[rows].max()))
 
         return lengths, pad
+    strings = texts.to_list()
     tokenizer = encoder.module.tokenizer
-    sizes = [len(text) + 1 for text in texts]
+    sizes = [len(text) + 1 for text in strings]
     if callable(tokenizer):  # one of transformers
         with _tokenizer_lock:
-            ids = tokenizer(texts, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]
+            ids = tokenizer(strings, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]
         sizes = list(map(len, ids))
-    return np.array(sizes, np.int64), lambda rows: make_features(encoder, [texts[i] for i in rows])
+    return np.array(sizes, np.int64), lambda rows: make_features(encoder, [strings[i] for i in rows])
 
 
 def make_features(encoder: Encoder, texts: list[str]) -> dict[str, Any]:
@@ -330,8 +336,8 @@ def embed_batch(encoder: Encoder, features: dict[str, Any]) -> torch.Tensor:
     if encoder.pooling == "model":
         states = states[-1:]
     words = features["attention_mask"].unsqueeze(-1).to(states[0].dtype)
-    means = [(state * words).sum(1) / words.sum(1) for state in states]
-    return torch.cat([torch.nn.functional.normalize(mean.float(), dim=-1) for mean in means], dim=-1)
+    means = [(state * words).sum(1, dtype=torch.float32) / words.sum(1) for state in states]
+    return torch.cat([torch.nn.functional.normalize(mean, dim=-1) for mean in means], dim=-1)
 
 
 def limit_rows(dim: int) -> int:

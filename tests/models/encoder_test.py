@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from sentence_transformers import SentenceTransformer
 
 from pipeline.errors import BadInput
@@ -85,9 +88,21 @@ def test_embedded_equals_its_library_bit_by_bit(pooling: str) -> None:
     direct = load(device="cpu", pooling=pooling)
     library = direct.with_module(direct.module)
     assert direct.bert
-    assert direct.bert.tokenize(TEXTS) == library.module.tokenizer(TEXTS, truncation=True, max_length=256)["input_ids"]
     assert (direct.dim, direct.last) == (library.dim, library.last)
     assert np.array_equal(encode(direct, TEXTS), encode(library, TEXTS))
+
+
+PARTS = [" ", "[SEP]", "[MASK]x", "naïve", "Σς", "İ", "中文，", "e\u0301", "\u2003", "don't", "a" * 101, "x " * 300]
+
+
+@given(st.lists(st.lists(st.one_of(st.text(), st.sampled_from(PARTS))).map("".join)))
+def test_pieces_are_those_of_the_library(embedded: Encoder, texts: list[str]) -> None:
+    """Any text has the pieces that the library cuts, also where a mark or an accent stands apart from its letter."""
+    assert embedded.bert
+    ids, counts = embedded.bert.tokenize(pl.Series(texts, dtype=pl.String))
+    pieces = [part.tolist() for part in ids.split(counts.tolist())] if texts else []
+    expected = embedded.module.tokenizer(texts, truncation=True, max_length=256)["input_ids"] if texts else []
+    assert pieces == expected
 
 
 def test_order_and_repeats(embedded: Encoder) -> None:
@@ -131,7 +146,7 @@ def test_a_batch_that_fills_the_gpu_is_halved(embedded: Encoder, monkeypatch: py
 def test_a_gpu_embeds_in_portions(embedded: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU, texts tokenized three at a time have the same rows in the same order, and cuDNN plans no attention."""
     expected = encode(embedded, TEXTS)
-    monkeypatch.setattr(encoders, "GPU_TEXTS", 3)
+    monkeypatch.setattr(encoders, "TEXTS", 3)
     monkeypatch.setattr(encoders, "move", lambda tensor, _: tensor)
     assert np.abs(encode(replace(embedded, device="cuda", threads=2), TEXTS) - expected).max() < 1e-6
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)

@@ -88,7 +88,7 @@ def test_order_and_company_do_not_matter(head: Head, texts: list[str]) -> None:
 def test_many_texts_are_taken_in_parts(head: Head, monkeypatch: pytest.MonkeyPatch) -> None:
     """More texts than are held at a time give the same scores in the same order, and all are counted."""
     complete = implicitness(TEXTS, head)
-    monkeypatch.setattr("pipeline.models.encoder.CPU_TEXTS", 2)
+    monkeypatch.setattr("pipeline.models.encoder.TEXTS", 2)
     counts: list[int] = []
     assert implicitness(TEXTS, head, counts.append) == pytest.approx(complete, abs=1.5e-6)
     assert sum(counts) == len(TEXTS)

@@ -172,7 +172,7 @@ WEIGHTS = {"balanced": balanced, "exponential": exponential, "printed": printed,
 
 Divergence = Literal["hellinger", "kl", "kl_reversed"]
 Weights = Literal["mean", "sum", "distance"]
-CACHE_SIZE = 256  # distributions of first sentences that are kept at a time; of 30,000 words 30 MB
+CACHE_SIZE = 256  # of 30,000 words 30 MB
 _BLOCK_WORDS = 1 << 16  # neighbours that are gone through at a time
 CLS, SEP = "[CLS]", "[SEP]"  # what `explain` calls the places around a sentence
 
@@ -192,20 +192,26 @@ DIVERGENCES = {"hellinger": hellinger, "kl": kl, "kl_reversed": lambda q, q_prim
 """The last is KL(q ‖ q'), the NDD* of table 12."""
 
 
+def choose_cache_size(model: MaskedModel) -> int:
+    """Return how many distributions of first sentences are kept at a time: what the model has room for, or 256."""
+    return getattr(model, "cache_size", 0) or CACHE_SIZE
+
+
 def divergences(
     model: MaskedModel,
     sentences: Sequence[Sentence],
     first_places: IndexArray,
     second_places: IndexArray,
     divergence: Divergence,
-    cache_size: int = CACHE_SIZE,
+    cache_size: int | None = None,
 ) -> Floats:
     """Compute the divergence of the distributions at two places, for m pairs of places: [m].
 
     A place that several pairs share is asked of once. A model with a method `unchanged` is not asked where it
-    reports that both distributions are equal. Memory holds `cache_size` distributions and one batch of the model.
-    Places are sentence and place, [m, 2], as `MaskedModel` has them.
+    reports that both distributions are equal. Memory holds `cache_size` distributions (see `choose_cache_size`) and one
+    batch of the model. Places are sentence and place, [m, 2], as `MaskedModel` has them.
     """
+    cache_size = cache_size or choose_cache_size(model)
     values, queries = np.zeros(len(first_places)), np.arange(len(first_places))
     if hasattr(model, "unchanged"):  # counts see two neighbours alone, and most places keep theirs
         queries = np.flatnonzero(~model.unchanged(sentences, first_places, second_places))

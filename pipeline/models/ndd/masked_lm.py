@@ -81,6 +81,8 @@ class WordPieces:
 Masks = Literal["one", "pieces"]  # the masks of a word: one, or as many as it has pieces
 Floats = npt.NDArray[np.float64]
 Sentence = Sequence[str]
+_CPU_BATCH, _GPU_BATCH = 64, 1_024  # rows
+_GPU_FLOATS = 1 << 28  # of distributions that are kept on a GPU: 1 GiB
 _LOGITS = 1 << 27  # outputs of the whole model at a time, 4 bytes each
 _LONGEST = 1 << 16  # pieces of a sequence where neither model nor tokenizer states a limit
 
@@ -118,6 +120,11 @@ class MaskedLM:
     def signature(self) -> str:
         """Return kind, name, revision and options: what distances by it depend on."""
         return f"hf:{self.name}@{self.revision[:12]}|masks:{self.masks}|precision:{self.precision}"
+
+    @property
+    def cache_size(self) -> int:
+        """Return how many distributions may be kept: on a GPU many, so that its batches are full; 0 for the default."""
+        return _GPU_FLOATS // self.module.config.vocab_size if self.module.device.type == "cuda" else 0
 
     @property
     def mask_word(self) -> str:
@@ -268,18 +275,24 @@ def _flatten(sentence_pieces: list[list[tuple[int, ...]]]) -> tuple[IndexArray, 
 
 
 def load(
-    source: str | Path, *, masks: Masks = "one", batch: int = 64, precision: str = "float32", device: str = "cpu"
+    source: str | Path,
+    *,
+    masks: Masks = "one",
+    batch: int | None = None,
+    precision: str = "float32",
+    device: str = "cpu",
 ) -> MaskedLM:
     """Load any `AutoModelForMaskedLM` of transformers, named as for `load_transformer`.
 
     That is a folder, such as `undertone train masked-lm` writes, or `bert-base-cased@<commit>`. A word has one mask, as
     released; or as many as it has `pieces`, for models with whole-word masking such as
-    `hfl/chinese-roberta-wwm-ext@<commit>`. A batch is rows of the encoder at a time; the precision is float32, or
-    bfloat16 for matrix products. BadInput if an option is invalid; or the model cannot be loaded, has no head, or has
-    no unknown piece.
+    `hfl/chinese-roberta-wwm-ext@<commit>`. A batch is rows of the encoder at a time, by default 64, or 1,024 on a GPU;
+    the precision is float32, or bfloat16 for matrix products. BadInput if an option is invalid; or the model cannot be
+    loaded, has no head, or has no unknown piece.
     """
     check_name("masks", masks, get_args(Masks))
     check_name("precision", precision, PRECISIONS)
+    batch = batch if batch is not None else _CPU_BATCH if device == "cpu" else _GPU_BATCH
     if batch < 1:
         raise BadInput(f"expected a batch of one row or more; found {batch}")
     transformer = models.load_transformer(source, is_masked=True)

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from pipeline.metrics.ndd import distance
 from pipeline.metrics.ndd.distance import (
-    CACHE_SIZE,
     MU,
     Divergence,
     Floats,
@@ -157,7 +156,7 @@ def ndd(
         return costs
 
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit] = ()) -> list[Floats]:
-        blocks = distance.split_blocks([*map(len, sentences)], CACHE_SIZE)
+        blocks = distance.split_blocks([*map(len, sentences)], distance.choose_cache_size(model))
         costs = [score_block(sentences[block], spans[block], limits[block]) for block in blocks]
         return np.split(np.concatenate(costs), np.cumsum([*map(len, spans)])[:-1]) if costs else []
 

@@ -37,7 +37,7 @@ DEFAULT_SYSTEM, DEFAULT_SYNTAX_SYSTEM = "ndd", "ndd_sc"
 LONGEST_TEXT = 100_000  # characters
 LONGEST_SENTENCE = 128  # words; a longer one is split, as the search takes the square of its length
 DROPPED: dict[str, Any] = {"round": pl.Int64, "words": pl.String, "places": pl.List(pl.Int64), "cost": pl.Float64}
-_BATCH_SIZE = 64  # sentences
+_BATCH_SIZE = 512  # sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
