@@ -11,16 +11,16 @@ from torch import Tensor
 from torch.nn import functional
 
 LONGEST = 256  # pieces of a text that the embedded encoder reads
-KEPT = 1 << 25  # bytes of words whose pieces are kept
+KEPT = 1 << 25  # bytes of split words that are kept
 SHORT = 32  # pieces of a text whose attention is faster written out
 
-_WORDS = r"[一-鿿!-/:-@\\^-`{-~]|[^ \t\r\n一-鿿!-/:-@\\^-`{-~]+"
+_WORD = r"[一-鿿!-/:-@\\^-`{-~]|[^ \t\r\n一-鿿!-/:-@\\^-`{-~]+"
 """What a BERT splits apart in any case: Chinese characters, marks, and what is between them and blanks.
 
 Not brackets, which are in the names of special pieces.
 """
 
-_NOTHING = (
+_NO_WORDS = (
     pl.DataFrame(schema={"word": pl.String, "start": pl.Int64, "count": pl.Int64}),
     torch.empty(0, dtype=torch.int64),
 )
@@ -45,16 +45,16 @@ class Bert:
         self._pieces = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._pieces.no_padding()
         self._pieces.enable_truncation(LONGEST)
-        self._known = _NOTHING
+        self._split_words = _NO_WORDS
 
     def tokenize(self, texts: pl.Series) -> tuple[Tensor, Tensor]:
         """Return the ids of all texts' word pieces, one text after another, and the count of each text, at most 256.
 
         Each text has [CLS] and [SEP]. Words are split once and kept, which is eight times as fast.
         """
-        lists = texts.str.extract_all(_WORDS)
+        lists = texts.str.extract_all(_WORD)
         words = lists.explode(empty_as_null=False).alias("word").to_frame()
-        table, pieces = self._known
+        table, pieces = self._split_words
         rows = words.join(table, "word", "left", maintain_order="left")
         if rows["count"].null_count():
             table, pieces = self._add_words(rows.filter(pl.col("count").is_null())["word"].unique(), table, pieces)
@@ -79,7 +79,9 @@ class Bert:
         new_rows = {"word": words, "start": len(pieces) + count.cum_sum() - count, "count": count}
         table = pl.concat([table, pl.DataFrame(new_rows)])
         pieces = torch.cat([pieces, torch.tensor([*chain.from_iterable(ids)], dtype=torch.int64)])
-        self._known = (table, pieces) if table.estimated_size() < KEPT else _NOTHING  # at once: other threads read it
+        self._split_words = (
+            (table, pieces) if table.estimated_size() < KEPT else _NO_WORDS
+        )  # at once: other threads read it
         return table, pieces
 
     @staticmethod
