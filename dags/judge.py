@@ -56,9 +56,10 @@ def judge() -> None:
 
         if not params["distil"] or params["rubric"] != "implicitness":
             raise AirflowSkipException("the parameter distil is off, or the rubric is not implicitness")
+        judge_name = f"{judged['model']}:{params['mode']}"
         with skip_missing():
-            rows = distillation.load_judged(f"{judged['model']}:{params['mode']}")
-        return distillation.train(rows, day, run_id=run_id)
+            rows = distillation.load_judged(judge_name)
+        return distillation.train(rows, day, judge_name, run_id=run_id)
 
     day = resolve_day()
     model(scores(day), day)

@@ -115,7 +115,8 @@ def distil(
             model_registry.train_into(folder, lambda: distillation.fit(rows), force=force)
             ref = str(folder)
         else:
-            ref = retry(distillation.train, rows, day or shared.today(), promote=promote, run_id=shared.this_run())
+            source = (rows, day or shared.today(), None if file else judge)
+            ref = retry(distillation.train, *source, promote=promote, run_id=shared.this_run())
         frames.append(distillation.measure_model(rows, ref, price))
     agreement = pl.concat(frames).sort("lang", maintain_order=True)
     if curve and not out:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("POLARS_MAX_THREADS", "1")
+os.environ.setdefault("POLARS_MAX_THREADS", "2")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import numpy as np

@@ -85,8 +85,11 @@ def select_judged(rows: pl.DataFrame, source: str) -> pl.DataFrame:
     return enough_texts.with_columns(value=value)
 
 
-def fit(rows: pl.DataFrame, day: str | None = None) -> model_registry.TrainedModel:
-    """Fit a readout for each language on the model that answers for a day, of which all else stays."""
+def fit(rows: pl.DataFrame, day: str | None = None, judge: str | None = None) -> model_registry.TrainedModel:
+    """Fit a readout for each language on the model that answers for a day, of which all else stays.
+
+    The configuration names the judge of the tables whose texts these are, or none if they are of a file.
+    """
     import torch
 
     from pipeline.models.encoder import encode
@@ -117,7 +120,7 @@ def fit(rows: pl.DataFrame, day: str | None = None) -> model_registry.TrainedMod
     schema = {"subset": pl.String, "split": pl.String, "value": pl.Float64, "pair_count": pl.Int64}
     numbers = pl.DataFrame(evaluations, schema, orient="row").drop_nulls("value")
     numbers = model_registry.complete_evaluations(numbers.with_columns(metric=pl.lit("judge_spearman")))
-    config |= {"base": base.model_id, "data_hash": hash_in_order(rows)}
+    config |= {"base": base.model_id, "data_hash": hash_in_order(rows), "judge": judge}
     return replace(
         describe_model(tensors, config, numbers),
         texts=rows["text"],
@@ -215,6 +218,9 @@ def _measure_agreement(rows: pl.DataFrame, values: Any, rater: str) -> dict[str,
     return {"lang": rows["lang"][0], "by": rater, "texts": None, **numbers, "cost": None}
 
 
-def train(rows: pl.DataFrame, day: str, *, promote: bool = False, run_id: str = "cli") -> str:
-    """Train on judged texts into the registry; return the model's id. It is promoted if it is as good as its rivals."""
-    return model_registry.train(day, lambda: fit(rows, day), run_id, promote=promote)
+def train(rows: pl.DataFrame, day: str, judge: str | None, *, promote: bool = False, run_id: str = "cli") -> str:
+    """Train on judged texts, see `fit`, into the registry; return the model's id.
+
+    It is promoted if it is as good as its rivals.
+    """
+    return model_registry.train(day, lambda: fit(rows, day, judge), run_id, promote=promote)

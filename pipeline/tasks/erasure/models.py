@@ -222,7 +222,8 @@ def build_recipe(kind: str, config: Mapping[str, Any]) -> dict[str, Any] | None:
     if kind in _COUNTS:
         return {"profile": None, "changes": {}}
     if any("readout" in head for head in config.get("heads", {}).values()):
-        return {"profile": None, "changes": {}, "is_distilled": True}
+        judge = config.get("judge", "")  # none of a file; models of an earlier version do not tell
+        return None if judge is None else {"profile": None, "changes": {}, "is_distilled": True, "judge": judge}
     profile = config.get("profile")
     try:
         default, numbers = _load_defaults(kind, profile, config)
@@ -269,7 +270,8 @@ def format_command(row: Mapping[str, Any]) -> str:
         return _ADAPTED if str(row["model_id"]).startswith("masked_lm-") else _BY_HAND
     end = ["--promote"] * bool(row["is_promoted"]) + ["--day", str(row["day"])]
     if training.get("is_distilled"):
-        return shlex.join(["undertone", "distil", *end])
+        judge = training.get("judge")
+        return shlex.join(["undertone", "distil", *(["--judge", judge] if judge else []), *end])
     family, _, part = kind.partition("_")
     if kind in _COUNTS:
         words = ["count-lm", "--lang", kind[-2:]]
@@ -296,8 +298,9 @@ def train_again(row: Mapping[str, Any], run_id: str) -> str:
             raise Missing("no text is left in this language")
         return model_id
     if training.get("is_distilled"):
-        rows = distillation.load_judged("")
-        return retry(distillation.train, rows, day, promote=bool(row["is_promoted"]), run_id=run_id)
+        judge = training.get("judge", "")
+        rows = distillation.load_judged(judge)
+        return retry(distillation.train, rows, day, judge, promote=bool(row["is_promoted"]), run_id=run_id)
     options = {"changes": training["changes"], "run_id": run_id, "promote": bool(row["is_promoted"])}
     options |= {"profile": training["profile"]} if training["profile"] else {}
     family, _, part = kind.partition("_")

@@ -33,12 +33,12 @@ def write_judged(path: Path, size: int = 240) -> Path:
 def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The new model agrees with the judge; it is promoted by request, as it orders graded groups by chance.
 
-    An erasure distils it again.
+    An erasure distils it again from the judged texts of its tables, but not one that learned from a file.
     """
     rows = distillation.read_judged(write_judged(tmp_path / "judged.csv"))
     rivals = distillation.measure_rivals(rows)
     assert abs(rivals.filter(by="model that answers now")["spearman"][0]) < 0.5
-    model_id = distillation.train(rows, DAY)
+    model_id = distillation.train(rows, DAY, None)
     (agreement,) = distillation.measure_model(rows, model_id, price=0.01).to_dicts()
     assert agreement["spearman"] > 0.8
     assert agreement["cost"] == pytest.approx(agreement["texts"] * 0.01)
@@ -46,7 +46,7 @@ def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path, monkeypatc
     assert promotion["reason"] == "worse than model in force in graded_groups_tau_zh"
     assert not promotion["is_promoted"]
     assert {row["metric"] for row in promotion["comparisons"]} == {"judge_spearman_zh", "graded_groups_tau_zh"}
-    assert distillation.train(rows, DAY, promote=True) == model_id
+    assert distillation.train(rows, DAY, None, promote=True) == model_id
     evaluations = model_registry.read_evaluations(model_registry.read_model(model_id)).filter(split="test")
     assert evaluations.select("metric", "subset", "value").row(0) == (
         "judge_spearman", "zh", pytest.approx(agreement["spearman"], abs=1e-6),
@@ -61,14 +61,21 @@ def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path, monkeypatc
     texts = ["雨停了", "It is late."], ["外面没有下雨", "Please be quiet."]
     assert pipeline.distance(*texts) == pipeline.distance(*texts, model=str(SHIPPED))
     assert pipeline.implicitness(texts[0])[1] == pipeline.implicitness(texts[0], str(SHIPPED))[1]
-    other_id = distillation.train(rows, "2026-11-20", promote=True)  # on top of the first, whose texts shaped it too
+    other_id = distillation.train(
+        rows, "2026-11-20", "a:scale", promote=True
+    )  # on top of the first, whose texts shaped it too
     counts = warehouse.scan("training_texts").group_by("model_id").agg(pl.col("row_count").sum()).collect()
     assert dict(counts.iter_rows()) == {model_id: rows.height, other_id: 2 * rows.height}
-    config = json.loads((settings.models() / other_id / "config.json").read_text(encoding="utf-8"))
-    recipe = models.build_recipe("impscore", config)
+    of_file, recipe = (
+        models.build_recipe(
+            "impscore", json.loads((settings.models() / ref / "config.json").read_text(encoding="utf-8"))
+        )
+        for ref in (model_id, other_id)
+    )
+    assert of_file is None
     row = {"kind": "impscore", "model_id": other_id, "day": DAY, "recipe": json.dumps(recipe), "is_promoted": True}
-    assert models.format_command(row) == f"undertone distil --promote --day {DAY}"
-    monkeypatch.setattr(distillation, "load_judged", lambda _: rows)
+    assert models.format_command(row) == f"undertone distil --judge a:scale --promote --day {DAY}"
+    monkeypatch.setattr(distillation, "load_judged", {"a:scale": rows}.__getitem__)
     assert model_registry.read_model(models.train_again(row, "test"))["kind"] == "impscore"
 
 
