@@ -45,6 +45,8 @@ class Bert:
         self._pieces = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._pieces.no_padding()
         self._pieces.enable_truncation(LONGEST)
+        vocabulary = self._pieces.get_vocab()
+        self._first, self._last = vocabulary["[CLS]"], vocabulary["[SEP]"]
         self._split_words = _NO_WORDS
 
     def tokenize(self, texts: pl.Series) -> tuple[Tensor, Tensor]:
@@ -67,8 +69,8 @@ class Bert:
         stops = (counts + 2).cumsum(0)
         ids = torch.empty(int(counts.sum()) + 2 * len(counts), dtype=torch.int64)
         is_piece = torch.ones(len(ids), dtype=torch.bool)
-        for places, special in ((stops - counts - 2, "[CLS]"), (stops - 1, "[SEP]")):
-            ids[places], is_piece[places] = self._pieces.token_to_id(special), False
+        for places, special in ((stops - counts - 2, self._first), (stops - 1, self._last)):
+            ids[places], is_piece[places] = special, False
         ids[is_piece] = _take(pieces, bounds[:-1], counts)
         return ids, counts + 2
 

@@ -29,7 +29,8 @@ def fetch(tensor: "Tensor") -> "npt.NDArray[np.float32]":
 
     if not tensor.is_cuda:
         return tensor.numpy()
-    host, event = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True), torch.cuda.Event()
+    host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    event = torch.cuda.Event()  # type: ignore[no-untyped-call]
     host.copy_(tensor, non_blocking=True)
     event.record()
     event.synchronize()

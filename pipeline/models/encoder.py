@@ -300,10 +300,11 @@ def _tokenize(encoder: Encoder, texts: pl.Series) -> tuple[IndexArray, MakeFeatu
             # to one of 18 lengths, so that few batches need to be filled up
             step = np.where(lengths <= SHORT, 4, np.where(lengths <= 4 * SHORT, 16, 32))
             lengths = -(-lengths // step) * step
-        tensors = [move(values, encoder.device) for values in (ids, counts.cumsum(0) - counts, counts)]
+        pieces, starts, sizes = (move(part, encoder.device) for part in (ids, counts.cumsum(0) - counts, counts))
 
         def pad(rows: IndexArray) -> dict[str, Any]:
-            return bert.pad(*tensors, move(torch.from_numpy(rows), encoder.device), int(lengths[rows].max()))
+            places = move(torch.from_numpy(rows), encoder.device)
+            return bert.pad(pieces, starts, sizes, places, int(lengths[rows].max()))
 
         return lengths, pad
     strings = texts.to_list()
