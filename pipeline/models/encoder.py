@@ -300,11 +300,11 @@ def _tokenize(encoder: Encoder, texts: pl.Series) -> tuple[IndexArray, MakeFeatu
             # to one of 18 lengths, so that few batches need to be filled up
             step = np.where(lengths <= SHORT, 4, np.where(lengths <= 4 * SHORT, 16, 32))
             lengths = -(-lengths // step) * step
-        pieces, starts, sizes = (move(part, encoder.device) for part in (ids, counts.cumsum(0) - counts, counts))
+        pieces, starts, totals = (move(part, encoder.device) for part in (ids, counts.cumsum(0) - counts, counts))
 
         def pad(rows: IndexArray) -> dict[str, Any]:
             places = move(torch.from_numpy(rows), encoder.device)
-            return bert.pad(pieces, starts, sizes, places, int(lengths[rows].max()))
+            return bert.pad(pieces, starts, totals, places, int(lengths[rows].max()))
 
         return lengths, pad
     strings = texts.to_list()
@@ -312,8 +312,8 @@ def _tokenize(encoder: Encoder, texts: pl.Series) -> tuple[IndexArray, MakeFeatu
     sizes = [len(text) + 1 for text in strings]
     if callable(tokenizer):  # one of transformers
         with _tokenizer_lock:
-            ids = tokenizer(strings, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]
-        sizes = list(map(len, ids))
+            encodings = tokenizer(strings, truncation=True, max_length=encoder.module.max_seq_length)["input_ids"]
+        sizes = list(map(len, encodings))
     return np.array(sizes, np.int64), lambda rows: make_features(encoder, [strings[i] for i in rows])
 
 
