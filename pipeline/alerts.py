@@ -48,9 +48,8 @@ def post(text: str, note: Mapping[str, object]) -> bool:
     body = {"text": f"undertone: {text}", **note}
     log.error("%s", json.dumps(body, ensure_ascii=False))
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log the address
-    attempts = tenacity.Retrying(
-        stop=tenacity.stop_after_attempt(ATTEMPTS), wait=tenacity.wait_exponential(multiplier=WAIT), reraise=True
-    )
+    waits = tenacity.wait_exponential(multiplier=WAIT)
+    attempts = tenacity.Retrying(stop=tenacity.stop_after_attempt(ATTEMPTS), wait=waits, reraise=True)
     try:
         if (url := settings.alert_url()) is None:
             return False

@@ -59,9 +59,8 @@ def interpret(texts: Sequence[str], model: str | None = None, reference: str | N
     """
     from pipeline.tasks.impscore import references
 
-    scores = references.add_readings(
-        _build_rows(text=texts), "text", model, references.load_reference(model, reference)
-    )
+    corpus = references.load_reference(model, reference)
+    scores = references.add_readings(_build_rows(text=texts), "text", model, corpus)
     return scores.drop("text", "signature").to_dicts()
 
 
@@ -278,9 +277,8 @@ def ndd(
         if not isinstance(text, str) or not text.strip():
             raise BadInput(f"{name}: expected a text, got {type(text).__name__ if text else 'none'}")
     lang = lang or choose_model_lang(str(pl.DataFrame({"text": f"{one} {other}"}).select(detect_language()).item()))
-    first, second = (
-        [word for words in masked_lm.tokenize_sentences([text], lang) for word in words] for text in (one, other)
-    )
+    sentences = (masked_lm.tokenize_sentences([text], lang) for text in (one, other))
+    first, second = ([word for words in sentence for word in words] for sentence in sentences)
     lm, options = masked_lm.load_model(model, lang).model, {"divergence": divergence, "weights": weights}
     return float(distances(lm, [first], [second], **options)[0])  # type: ignore[arg-type]
 

@@ -114,9 +114,8 @@ def _explain_database(error: BaseException) -> Failure | None:
     for words, (code, remedy) in _DATABASE.items():
         if words in str(original):
             return Failure(code, f"the database {remedy}")
-    if isinstance(original, sqlite3.DatabaseError | sqlite3.InterfaceError) and not isinstance(
-        original, sqlite3.OperationalError
-    ):
+    is_sqlite = isinstance(original, sqlite3.DatabaseError | sqlite3.InterfaceError)
+    if is_sqlite and not isinstance(original, sqlite3.OperationalError):
         return None  # a statement of ours that is wrong
     return Failure(Retry.exit_code, f"the database does not answer ({type(original).__name__}); run the command again")
 

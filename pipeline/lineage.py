@@ -61,10 +61,9 @@ class Tables:
         """At the end, good or bad: what was written too."""
         task = {"dag": task_instance.dag_id, "task": task_instance.task_id, "run": task_instance.run_id}
         # a task that did not import a module wrote nothing by it, and need not import it
-        writes, runs = (
-            [row for row in getattr(sys.modules.get(module), name, []) if task.items() <= row.items()]
-            for module, name in (("pipeline.warehouse.write", "WRITTEN"), ("pipeline.tasks.record.runs", "RECENT_ROWS"))
-        )
+        sources = (("pipeline.warehouse.write", "WRITTEN"), ("pipeline.tasks.record.runs", "RECENT_ROWS"))
+        rows = (getattr(sys.modules.get(module), name, []) for module, name in sources)
+        writes, runs = ([row for row in part if task.items() <= row.items()] for part in rows)
         return self._describe(writes, runs)
 
     extract_on_failure = extract_on_complete

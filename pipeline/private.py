@@ -66,21 +66,18 @@ class Output:
         self.path, self.home = path.resolve(), home
         self.started_at = time.time() - CLOCK_TICK
         self.modes: dict[Path, int] = {}
-        for part in self._parts():
+        for part in _walk(path.resolve(), home):
             with suppress(FileNotFoundError):
                 self.modes[part] = stat.S_IMODE(part.lstat().st_mode)
 
     def share(self, mask: int) -> None:
         """Give these rights to what was written since."""
-        for part in self._parts():
+        for part in _walk(self.path, self.home):
             with suppress(FileNotFoundError):  # another command removes its drafts meanwhile
                 status = part.lstat()
                 if _is_ours(part) and status.st_ctime >= self.started_at:
                     new_mode = (0o777 if stat.S_ISDIR(status.st_mode) else 0o666) & ~mask
                     part.chmod(self.modes.get(part, new_mode))
-
-    def _parts(self) -> Iterator[Path]:
-        return _walk(self.path, self.home)
 
 
 def _walk(folder: Path, excluded: Path | None = None) -> Iterator[Path]:

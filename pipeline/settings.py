@@ -45,7 +45,6 @@ def _resolve(path: str) -> Path:
 
 
 def _folder(name: str) -> Path:
-    """Return a folder, by default the one below home with the name of the setting."""
     return _resolve(_get(name, str(home() / name.lower())))
 
 
@@ -54,8 +53,7 @@ def _optional(name: str) -> str | None:
 
 
 def _optional_path(name: str) -> Path | None:
-    value = _get(name)
-    return _resolve(value) if value else None
+    return _resolve(path) if (path := _get(name)) else None
 
 
 def _secret(name: str) -> str | None:
@@ -71,9 +69,7 @@ def _secret(name: str) -> str | None:
 
 
 def _database(name: str, file: str) -> str:
-    """Return the address of a database, with an absolute path if it is a file."""
-    address = _get(name)
-    if not address:
+    if not (address := _get(name)):
         return f"sqlite:///{home() / file}"
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
@@ -81,10 +77,8 @@ def _database(name: str, file: str) -> str:
     try:
         url = make_url(address)
     except (ArgumentError, ValueError):
-        raise BadInput(
-            f"UNDERTONE_{name} is no address of a database; write it like "
-            "postgresql+psycopg2://user:password@host/name, with %40 for @ and %2F for / in the password"
-        ) from None
+        form = "postgresql+psycopg2://user:password@host/name, with %40 for @ and %2F for / in the password"
+        raise BadInput(f"UNDERTONE_{name} is no address of a database; write it like {form}") from None
     if url.get_backend_name() == "sqlite" and url.database and not url.database.startswith((":memory:", "file:")):
         return url.set(database=str(Path(url.database).expanduser().absolute())).render_as_string(hide_password=False)
     return address
@@ -120,9 +114,8 @@ def schedule(dag_id: str) -> str:
     for part in filter(str.strip, _get("SCHEDULES").split(";")):
         name, _, value = (piece.strip() for piece in part.partition("="))
         if name not in SCHEDULES or not value:
-            raise BadInput(
-                f"UNDERTONE_SCHEDULES: expected DAG=SCHEDULE with a DAG of {', '.join(SCHEDULES)}, found {part[:60]!r}"
-            )
+            expected = f"expected DAG=SCHEDULE with a DAG of {', '.join(SCHEDULES)}"
+            raise BadInput(f"UNDERTONE_SCHEDULES: {expected}, found {part[:60]!r}")
         changes[name] = value
     return changes.get(dag_id, SCHEDULES[dag_id])
 
@@ -206,8 +199,7 @@ def deadline_hours() -> float | None:
     None, the default, is no deadline: `airflow dags test` ends with an error for a DAG that has one
     (apache/airflow#73428, in 3.3.2), so the installation of a scheduler sets the hours.
     """
-    value = _get("DEADLINE_HOURS")
-    if not value:
+    if not (value := _get("DEADLINE_HOURS")):
         return None
     try:
         hours = float(value)
@@ -242,8 +234,7 @@ def llm_max_tokens() -> int | None:
 
 def user_key() -> bytes | None:
     """Return the key of the HMAC over user ids (UNDERTONE_USER_KEY or its file); without one, user ids are dropped."""
-    value = _secret("USER_KEY")
-    return value.encode() if value else None
+    return key.encode() if (key := _secret("USER_KEY")) else None
 
 
 def masked_lm(lang: str, override: str | None = None) -> str:

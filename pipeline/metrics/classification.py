@@ -48,8 +48,7 @@ def estimate_interval(
     whole groups are drawn, by default single rows.
     """
     (tables,) = sample_tables(truth, [predicted], groups, draws)
-    value = float(compute_metric(confusion(truth, predicted), metric))
-    return Interval(value, *bounds(compute_metric(tables, metric)))
+    return Interval(float(compute_metric(confusion(truth, predicted), metric)), *bounds(compute_metric(tables, metric)))
 
 
 def calibration_error(truth: Labels, probabilities: Floats, bins: int = 10) -> float:
@@ -79,8 +78,7 @@ def sample_tables(
     else:
         units = number_units(groups, len(truth))
         copies = np.ones(units.max() + 1, np.int64)
-        cell_index = units * size**2 + cells
-        tables = np.stack([np.bincount(row, minlength=len(copies) * size**2) for row in cell_index])
+        tables = np.stack([np.bincount(row, minlength=len(copies) * size**2) for row in units * size**2 + cells])
     tables = tables.reshape(len(cells), len(copies), size**2)
     unit_rows: npt.NDArray[np.int64] = np.hstack([*tables])
     samples = resample.sum_samples(unit_rows, draw_counts(copies, draws, SEED))

@@ -44,8 +44,7 @@ def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence
     # than the answers are left out (its `effective_order`): meanings are short
     metric = bleu(BLEU_ORDERS, "exp", effective_order=True)
     stats = np.concatenate([metric.stats(batch) for batch in read_batches(units, reference_units)])
-    bleu_score = float(metric.score(stats.sum(axis=0)))
-    values = _rouge_l(units, reference_units), bleu_score, _chrf(texts, references)
+    values = _rouge_l(units, reference_units), float(metric.score(stats.sum(axis=0))), _chrf(texts, references)
     return dict(zip(METRICS, values, strict=True)) | counts
 
 
@@ -62,7 +61,6 @@ def _rouge_l(answers: list[list[str]], references: list[list[list[str]]]) -> flo
 
 
 def _chrf(answers: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """Compute chrF with the best reference of each answer."""
     owner = np.repeat(np.arange(len(answers)), [len(row) for row in references])
     letters = [list("".join(answer.split())) for answer in answers]
     reference_letters = [[list("".join(reference.split()))] for row in references for reference in row]
@@ -95,9 +93,8 @@ def compare_overlap(rows: pl.DataFrame) -> pl.DataFrame:
     columns = {"answers": rows["meaning"]} if "meaning" in rows.columns else {}
     columns |= {"text": rows["text"], "context": rows["context"]}
     columns["other_meaning"] = pl.concat([first_meanings[1:], first_meanings[:1]])
-    return pl.DataFrame(
-        [{"by": name, **measure_overlap(column.to_list(), references)} for name, column in columns.items()]
-    )
+    numbers = {name: measure_overlap(column.to_list(), references) for name, column in columns.items()}
+    return pl.DataFrame([{"by": name, **row} for name, row in numbers.items()])
 
 
 def _measure_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_count: int = 0) -> dict[str, float]:
@@ -106,8 +103,8 @@ def _measure_accuracy(choices: pl.DataFrame, correct_shares: pl.Series, null_cou
     low, high = wilson(np.array([share]), np.array([len(choices)]))
     chances = choices.select(pl.col("answers").list.len() / pl.col("options").list.len()).to_series()
     chance = float(np.mean(chances.to_numpy()))
-    interval = {"accuracy": share, "low": float(low[0]), "high": float(high[0])}
-    return {**interval, "chance": chance, "row_count": len(choices), "null_count": null_count}
+    numbers = {"accuracy": share, "low": float(low[0]), "high": float(high[0]), "chance": chance}
+    return numbers | {"row_count": len(choices), "null_count": null_count}
 
 
 def compare_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None = None) -> pl.DataFrame:
@@ -131,11 +128,14 @@ def compare_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None = 
         is_right = choices.select(pl.col("answers").list.contains(pick).fill_null(value=False)).to_series()
         accuracy = _measure_accuracy(choices, is_right & pick.is_not_null(), pick.null_count())
         rows.append({"by": "answers", **accuracy})
-    overlaps = [_share_units(*row) for row in choices.select("text", "context", "options").iter_rows()]
+    overlaps: list[float] = []  # the share of each option's distinct units that are in context or text
+    for text, context, readings in choices.select("text", "context", "options").iter_rows():
+        text_units, option_units = set(split_units(f"{context or ''}\n{text}")), map(set, map(split_units, readings))
+        overlaps += [len(units & text_units) / max(len(units), 1) for units in option_units]
     options = choices.with_row_index("row").select("row", "options", "answers").explode("options")
     options = options.with_columns(
         length=pl.col("options").str.len_chars().cast(pl.Float64),
-        overlap=pl.Series([value for row in overlaps for value in row], dtype=pl.Float64),
+        overlap=pl.Series(overlaps, dtype=pl.Float64),
         place=pl.int_range(pl.len()).over("row"),
     )
     options = options.with_columns(is_right=pl.col("answers").list.contains(pl.col("place")))
@@ -150,10 +150,3 @@ def compare_choices(choices: pl.DataFrame, picks: Sequence[int | None] | None = 
         correct_shares = best.group_by("row", maintain_order=True).agg(pl.col("is_right").mean())["is_right"]
         rows.append({"by": name, **_measure_accuracy(choices, correct_shares)})
     return pl.DataFrame(rows)
-
-
-def _share_units(text: str, context: str | None, options: list[str]) -> list[float]:
-    """Compute the share of each option's distinct units that are in context or text."""
-    text_units = set(split_units(f"{context or ''}\n{text}"))
-    option_units = [set(split_units(option)) for option in options]
-    return [len(distinct_units & text_units) / max(len(distinct_units), 1) for distinct_units in option_units]

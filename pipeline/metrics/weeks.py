@@ -42,14 +42,12 @@ def measure_change(threads: pl.DataFrame) -> Interval:
     """
     is_now = threads["is_now"].to_numpy()[:, None]
     sums = threads.select("comment_count", "total").cast(pl.Float64).to_numpy()
-    stats = resample.sum_units(
-        np.hstack([sums * is_now, sums * ~is_now]), resample.number_units(threads["thread_id"], threads.height)
-    )
+    units = resample.number_units(threads["thread_id"], threads.height)
+    stats = resample.sum_units(np.hstack([sums * is_now, sums * ~is_now]), units)
     low = high = np.nan
     if min(is_now.sum(), (~is_now).sum()) >= LEAST_THREADS:
-        low, high = resample.bounds(
-            _subtract_means(resample.sum_samples(stats, resample.draw_counts(len(stats), DRAWS, SEED)))
-        )
+        samples = resample.sum_samples(stats, resample.draw_counts(len(stats), DRAWS, SEED))
+        low, high = resample.bounds(_subtract_means(samples))
     return Interval(float(_subtract_means(stats.sum(axis=0, keepdims=True))[0]), low, high)
 
 

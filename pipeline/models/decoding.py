@@ -127,7 +127,6 @@ def _search_beams(step: Step, state: State, last: Tensor, decoding: Decoding, ma
 def _collect_ended(
     results: list[list[Candidate]], tokens: Tensor, total: Tensor, is_end: Tensor, decoding: Decoding
 ) -> None:
-    """Add finished hypotheses to the candidates of their sources, sorted and cut to `best`."""
     cells = (is_end & total.isfinite()).nonzero().tolist()
     for row, column in cells:
         results[row].append(Candidate(tokens[row, column].tolist(), float(total[row, column])))

@@ -179,11 +179,9 @@ def loss(
     γ1 and γ2; `pragmatics` is the metric of ΔP. The reduction is the mean over the batch as in the released code, or
     the sum that equation 9 prints (IMP-10).
     """
-    explicit_loss, foreign_loss = (
-        torch.relu(gamma_implicitness - (s1.implicitness - s.implicitness)) for s in (s2, s3)
-    )
+    explicit, foreign = (torch.relu(gamma_implicitness - (s1.implicitness - s.implicitness)) for s in (s2, s3))
     differences = pragmatic_distance(s1, s3, pragmatics) - pragmatic_distance(s1, s2, pragmatics)
-    losses = explicit_loss + foreign_loss + alpha * torch.relu(gamma_pragmatics - differences)
+    losses = explicit + foreign + alpha * torch.relu(gamma_pragmatics - differences)
     return losses.mean() if reduction == "mean" else losses.sum()
 
 

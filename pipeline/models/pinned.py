@@ -41,10 +41,8 @@ def locate_files(name: str | Path) -> Files:
         return Files(Path(name), hash_model_folder(Path(name)))
     hub, _, pin = str(name).partition("@")
     if not re.fullmatch(r"[0-9a-f]{40}(:[0-9a-f]{64})?", pin):
-        raise BadInput(
-            f"model {str(name)!r} is not a folder, and a hub name needs a pinned revision: {hub}@<commit>, which is "
-            "40 hexadecimal digits"
-        )
+        problem = f"model {str(name)!r} is not a folder, and a hub name needs a pinned revision"
+        raise BadInput(f"{problem}: {hub}@<commit>, which is 40 hexadecimal digits")
     commit, _, expected = pin.partition(":")
     folder = _fetch(hub, commit)
     content = hash_model_folder(folder)
@@ -94,8 +92,8 @@ def _fetch(hub: str, commit: str) -> Path:
     try:
         return Path(snapshot_download(hub, revision=commit, allow_patterns=[f"*{suffix}" for suffix in READ]))
     except errors.LocalEntryNotFoundError as error:
-        message = f"{hub}@{commit} is not on this machine; fetch it once without HF_HUB_OFFLINE, or give a folder"
-        raise Missing(message) from error
+        remedy = "fetch it once without HF_HUB_OFFLINE, or give a folder"
+        raise Missing(f"{hub}@{commit} is not on this machine; {remedy}") from error
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError, errors.HFValidationError) as error:
         raise BadInput(f"the hub has no {hub}@{commit}, or not for you") from error
     except (errors.HfHubHTTPError, OSError) as error:

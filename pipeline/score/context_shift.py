@@ -99,5 +99,4 @@ def _rank_residuals(rows: pl.DataFrame, name: str) -> Floats:
     rank, length = (rows[column].rank().to_numpy() for column in (name, "length"))
     rank, length = rank - rank.mean(), length - length.mean()
     spread = float(length @ length)
-    residuals: Floats = rank - length * (float(rank @ length) / spread if spread else 0.0)
-    return residuals
+    return np.asarray(rank - length * (float(rank @ length) / spread if spread else 0.0))

@@ -42,27 +42,22 @@ def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
     for name, head_config in config["heads"].items():
         encoder, recipe = load(head_config), head_config["recipe"]
         if encoder.revision != head_config["encoder_revision"]:
-            raise BadInput(
-                f"the model was trained on encoder {head_config['encoder']} at {head_config['encoder_revision'][:12]}, "
-                f"not on {encoder.name} at {encoder.revision[:12]}"
-            )
+            known = f"{head_config['encoder']} at {head_config['encoder_revision'][:12]}"
+            given = f"{encoder.name} at {encoder.revision[:12]}"
+            raise BadInput(f"the model was trained on encoder {known}, not on {given}")
         if recipe.get("implicitness", "cosine") != "cosine":
-            raise BadInput(
-                "this model measures implicitness by Euclidean distance, for comparison only; it has no bound"
-            )
+            problem = "this model measures implicitness by Euclidean distance, for comparison only"
+            raise BadInput(f"{problem}; it has no bound")
         head_tensors = _select_tensors(tensors, f"{name}.")
         weights = _select_tensors(head_tensors, "encoder.")
-        readout = _select_tensors(head_tensors, "readout.")
         design = Design(**{key: recipe[key] for key in Design._fields if key in recipe})
-        hidden = recipe.get("hidden", 0)
-        model = ImpScore(encoder.dim, recipe["features"], design=design, hidden=hidden, last=encoder.last)
+        options = {"hidden": recipe.get("hidden", 0), "last": encoder.last}
+        model = ImpScore(encoder.dim, recipe["features"], design=design, **options)
         model_tensors = {k: v for k, v in head_tensors.items() if not k.startswith(("encoder.", "readout."))}
         model.load_state_dict({key: value.float() for key, value in model_tensors.items()})
         encoder = load_adapter(encoder, weights) if weights else encoder
-        device_readout = (
-            Readout(**{key: value.to(encoder.device) for key, value in readout.items()}) if readout else None
-        )
-        heads[name] = Head(encoder, model.eval().to(encoder.device), device_readout)
+        readout = {key: value.to(encoder.device) for key, value in _select_tensors(head_tensors, "readout.").items()}
+        heads[name] = Head(encoder, model.eval().to(encoder.device), Readout(**readout) if readout else None)
     return heads
 
 

@@ -67,9 +67,7 @@ class Reference(NamedTuple):
 
     def list_weak(self, langs: Collection[str] | None = None) -> dict[str, float]:
         """List Kendall's tau of the languages, by default all, in which the model is weak."""
-        taus = {
-            lang: scale.kendall_tau for lang, scale in sorted(self.scales.items()) if langs is None or lang in langs
-        }
+        taus = {lang: self.scales[lang].kendall_tau for lang in sorted(self.scales) if langs is None or lang in langs}
         return {lang: tau for lang, tau in taus.items() if tau is not None and tau < WEAK}
 
 
@@ -113,8 +111,7 @@ def fit_thresholds(values: Floats, levels: npt.NDArray[np.int64]) -> list[float]
     """
     cuts = np.quantile(values, np.arange(1, 40) / 40)
     triples = np.array(list(combinations(range(len(cuts)), 3)))
-    counts = _count_bands(values, levels, cuts[triples])
-    best = int(_measure_kappa(counts).argmax())
+    best = int(_measure_kappa(_count_bands(values, levels, cuts[triples])).argmax())
     return [round(float(cut), 6) for cut in cuts[triples[best]]]
 
 

@@ -3,7 +3,7 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import PERSONAL, origin_column, rule, source_column, time_column
+from pipeline.tables.columns import HASH, PERSONAL, SHA256, origin_column, rule, source_column, time_column
 
 BUCKETS = 64  # of embeddings; a power of two, so that a shard of texts is made of whole buckets
 
@@ -14,7 +14,7 @@ class RawPages(dy.Schema):
     source = source_column()
     day = dy.Date(description="UTC day of the collection run")
     origin = origin_column()
-    page_id = dy.String(regex="^[0-9a-f]{64}$", description="SHA-256 of address and body")
+    page_id = dy.String(regex=SHA256, description="SHA-256 of address and body")
     url = dy.String(description="Address of the page")
     fetched_at = time_column("Time of the request")
     body = dy.String(description="The JSON answer without personal fields")
@@ -47,14 +47,12 @@ class Comments(dy.Schema):
     context_id = dy.String(min_length=1, description="parent_id if present, otherwise thread_id (CSD-06)")
     context = dy.String(nullable=True, description="Text of the parent comment if present, otherwise title or post")
     text = dy.String(min_length=1, description="Cleaned text, with codes such as [doge]")
-    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="128-bit BLAKE2 of text, the key of tokens")
+    text_hash = dy.String(regex=HASH, description="128-bit BLAKE2 of text, the key of tokens")
     like_count = dy.Int64(nullable=True, min=0, description="Likes, if the source shows them")
     reply_count = dy.Int64(nullable=True, min=0, description="Replies, as the site counts them")
     duplicate_count = dy.Int64(min=0, description="Number of dropped comments with the same text in this thread")
     created_at = time_column("Time of the comment")
-    user_id = dy.String(
-        nullable=True, regex="^[0-9a-f]{32}$", description="Keyed HMAC of the user id, or null", metadata=PERSONAL
-    )
+    user_id = dy.String(nullable=True, regex=HASH, description="Keyed HMAC of the user id, or null", metadata=PERSONAL)
     is_hot = dy.Bool(description="The site listed it among its hot comments")
     lang = dy.String(description="zh, en, ja, ko or und")
     adapter = dy.String(min_length=1, description="Adapter and version that created the row, such as weibo/1")
@@ -68,7 +66,7 @@ class Tokens(dy.Schema):
 
     source = source_column()
     day = dy.Date(description="Day of the comments")
-    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash")
+    text_hash = dy.String(regex=HASH, description="comments.text_hash")
     tokens = dy.List(dy.String(), description="Words in order")
     tokenizer = dy.String(min_length=1, description="jieba, rjieba or nltk")
     tokenizer_version = dy.String(min_length=1, description="Version of the tokenizer's package")
@@ -80,5 +78,5 @@ class Embeddings(dy.Schema):
 
     encoder = dy.String(regex="^[A-Za-z0-9.-]+$", description="Encoder, revision, and a hash of all that it depends on")
     bucket = dy.Int64(min=0, max=BUCKETS - 1, description="The first 8 hexadecimal digits of text_hash, modulo 64")
-    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash of the text")
+    text_hash = dy.String(regex=HASH, description="comments.text_hash of the text")
     vector = dy.Binary(description="The embedding: half-precision numbers of 2 bytes, little-endian (IEEE 754)")

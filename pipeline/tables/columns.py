@@ -7,6 +7,8 @@ import polars as pl
 
 PERSONAL = {"is_personal": True}  # of a column that stands for a person: a plain copy of the tables leaves it out
 SOURCE = r"^[a-z][a-z0-9_]{0,39}$"
+HASH, SHA256 = "^[0-9a-f]{32}$", "^[0-9a-f]{64}$"
+SPLIT = "^(train|validation|test)$"
 
 
 def source_column() -> dy.String:

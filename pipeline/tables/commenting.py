@@ -3,7 +3,7 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import PERSONAL, SOURCE, rule, source_column
+from pipeline.tables.columns import HASH, PERSONAL, SHA256, SOURCE, SPLIT, rule, source_column
 
 
 class Threads(dy.Schema):
@@ -18,9 +18,7 @@ class Threads(dy.Schema):
     tokenizer = dy.String(min_length=1, description="Tokenizer of article and comments, with its version")
     comment_count = dy.Int64(min=0, description="Number of comments")
     like_count = dy.Int64(min=0, description="Upvotes of all comments")
-    split = dy.String(
-        nullable=True, regex="^(train|validation|test)$", description="Split of the article; null if dropped"
-    )
+    split = dy.String(nullable=True, regex=SPLIT, description="Split of the article; null if dropped")
     reason = dy.String(nullable=True, min_length=1, description="Reason for a dropped article; null if kept")
 
     in_a_part_or_left_out = rule(pl.col("split").is_null() != pl.col("reason").is_null())
@@ -54,11 +52,11 @@ class GeneratedComments(dy.Schema):
 
     source = source_column()
     thread_id = dy.String(min_length=1, description="threads.thread_id")
-    generated_id = dy.String(regex="^[0-9a-f]{32}$", description="Hash of article, system and text")
+    generated_id = dy.String(regex=HASH, description="Hash of article, system and text")
     system = dy.String(
         regex=SOURCE, description="ir_t, ir_tc, seq2seq, att, att_tc, pretrained; human for a real comment"
     )
-    model_id = dy.String(nullable=True, regex="^[0-9a-f]{64}$", description="models.model_id; null for human")
+    model_id = dy.String(nullable=True, regex=SHA256, description="models.model_id; null for human")
     text = dy.String(min_length=1, description="The comment")
     tokens = dy.List(dy.String(), description="Words in order")
     score = dy.Float64(nullable=True, description="Log probability, or log relevance of a retrieved comment")
@@ -72,7 +70,7 @@ class MetricScores(dy.Schema):
 
     source = source_column()
     thread_id = dy.String(min_length=1, description="threads.thread_id")
-    generated_id = dy.String(regex="^[0-9a-f]{32}$", description="generated_comments.generated_id")
+    generated_id = dy.String(regex=HASH, description="generated_comments.generated_id")
     metric = dy.String(min_length=1, description="bleu_1, …, meteor, rouge_l, cider")
     is_weighted = dy.Bool(description="Whether references are weighted by their quality")
     value = dy.Float64(description="The score, rounded to 6 decimals")

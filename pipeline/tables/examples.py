@@ -3,7 +3,7 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import rule, source_column
+from pipeline.tables.columns import HASH, SHA256, SPLIT, rule, source_column
 
 _FOLDED_OPTIONS = pl.col("options").list.eval(pl.element().str.strip_chars().str.to_lowercase())
 _SUBTASK = "^(imperceptibility|nonspecificity)$"
@@ -29,7 +29,7 @@ class Completions(dy.Schema):
     """Answers of language models, each paid for once."""
 
     completion_id = dy.String(
-        regex="^[0-9a-f]{64}$", description="Hash of model, revision, messages, params, prompt and version, attempt"
+        regex=SHA256, description="Hash of model, revision, messages, params, prompt and version, attempt"
     )
     source = source_column()
     model = dy.String(min_length=1, description="Language model; undertone-sample for the shipped cassette")
@@ -49,13 +49,13 @@ class Completions(dy.Schema):
 class Pairs(dy.Schema):
     """ImpScore training triples: implicit, explicit, and the explicit sentence of another pair (IMP-02)."""
 
-    pair_id = dy.String(regex="^[0-9a-f]{32}$", description="Hash of source, implicit and explicit")
+    pair_id = dy.String(regex=HASH, description="Hash of source, implicit and explicit")
     source = source_column()
     lang = dy.String(description="zh or en")
     implicit = dy.String(min_length=1, description="s1: the implicit sentence")
     explicit = dy.String(min_length=1, description="s2: the explicit form of s1")
     negative = dy.String(min_length=1, description="s3: another pair's explicit sentence of the same source (IMP-19)")
-    split = dy.String(regex="^(train|validation|test)$", description="Split by the profile of the run (IMP-22)")
+    split = dy.String(regex=SPLIT, description="Split by the profile of the run (IMP-22)")
     completion_id = dy.String(nullable=True, description="Completion with the explicit sentence")
     cluster_id = dy.String(nullable=True, description="Lowest pair_id among the near duplicates of the pair")
 
@@ -85,9 +85,7 @@ class ClozeTargets(dy.Schema):
 class ClozeItems(dy.Schema):
     """Cloze items with five options, from summaries (ReCAM, table 1). The passage is articles.text."""
 
-    item_id = dy.String(
-        regex="^[0-9a-f]{32}$", description="Hash of subtask, source, thread_id and position of the word"
-    )
+    item_id = dy.String(regex=HASH, description="Hash of subtask, source, thread_id and position of the word")
     source = source_column()
     subtask = dy.String(regex=_SUBTASK, description="Kind of abstractness")
     thread_id = dy.String(min_length=1, description="articles.thread_id")
@@ -97,7 +95,7 @@ class ClozeItems(dy.Schema):
     start = dy.Int64(min=0, description="Start of the word in the summary, in characters")
     upos = dy.String(min_length=1, description="Universal part of speech of the word")
     score = dy.Float64(nullable=True, description="cloze_targets.score")
-    split = dy.String(regex="^(train|validation|test)$", description="Split of the article, the same in both subtasks")
+    split = dy.String(regex=SPLIT, description="Split of the article, the same in both subtasks")
     is_unanswerable = dy.Bool(
         nullable=True, description="Whether raters found no answer in the passage; null: too few raters"
     )

@@ -3,14 +3,14 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import PERSONAL, SOURCE, rule, source_column, time_column
+from pipeline.tables.columns import HASH, PERSONAL, SOURCE, rule, source_column, time_column
 
 
 class LabelTasks(dy.Schema):
     """Comments for raters. Raters see only text and context; this table links the task to its comment."""
 
     project = dy.String(regex=SOURCE, description="Labelling project")
-    task_id = dy.String(regex="^[0-9a-f]{32}$", description="Hash of project, context and text")
+    task_id = dy.String(regex=HASH, description="Hash of project, context and text")
     row_id = dy.String(regex="^[0-9a-f]{16}$", description="Random id under which the row is published (CSD-08)")
     source = source_column()
     day = dy.Date(description="Day of the comment")
@@ -26,7 +26,7 @@ class Labels(dy.Schema):
     """Answers of each rater to each task, with one row for each field (CSD-09 to CSD-15)."""
 
     project = dy.String(regex=SOURCE, description="Labelling project")
-    task_id = dy.String(regex="^[0-9a-f]{32}$", description="label_tasks.task_id")
+    task_id = dy.String(regex=HASH, description="label_tasks.task_id")
     round = dy.Int64(min=1, max=2, description="1, or 2 for a task that is labelled again")
     stage = dy.Int64(min=1, max=2, description="1: one of three raters; 2: the adjudicator")
     rater_id = dy.String(min_length=1, description="Pseudonym of the rater", metadata=PERSONAL)
@@ -40,7 +40,7 @@ class Annotations(dy.Schema):
     """Result of each field of each task after the two stages (CSD-15): a value, or the reason for its absence."""
 
     project = dy.String(regex=SOURCE, description="Labelling project")
-    task_id = dy.String(regex="^[0-9a-f]{32}$", description="label_tasks.task_id")
+    task_id = dy.String(regex=HASH, description="label_tasks.task_id")
     field = dy.String(min_length=1, description="Kind of information")
     value = dy.String(nullable=True, description="Final value; null if open or deleted")
     state = dy.String(regex="^(open|adopted|adjudicated|deleted)$", description="State of the field")

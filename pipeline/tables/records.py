@@ -3,7 +3,7 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import origin_column, rule, source_column, time_column
+from pipeline.tables.columns import HASH, origin_column, rule, source_column, time_column
 
 PROVENANCE = ("run_id", "started_at", "seconds", "byte_count", "input_tokens", "output_tokens", "cost_usd")
 """Columns in which `runs` may differ between two runs of one slice; `run_id` says as little in other tables."""
@@ -66,7 +66,7 @@ class TrainingTexts(dy.Schema):
 class Erasures(dy.Schema):
     """Receipts of erasures by store. They name no person and quote no text."""
 
-    erasure_id = dy.String(regex="^[0-9a-f]{32}$", description="Random id of the erasure")
+    erasure_id = dy.String(regex=HASH, description="Random id of the erasure")
     day = dy.Date(description="UTC day of the erasure")
     erased_at = dy.Datetime(time_unit="us", time_zone="UTC", description="Time of the erasure")
     kind = dy.String(
@@ -83,7 +83,7 @@ class Erasures(dy.Schema):
 class ModelErasures(dy.Schema):
     """Models that learned from erased texts: the share of these texts, the action, and the replacement."""
 
-    erasure_id = dy.String(regex="^[0-9a-f]{32}$", description="erasures.erasure_id")
+    erasure_id = dy.String(regex=HASH, description="erasures.erasure_id")
     kind = dy.String(min_length=1, description="Kind of model")
     model_id = dy.String(min_length=1, description="training_texts.model_id, or a folder below the home")
     erased_count = dy.Int64(min=0, description="Training rows that this erasure erased")

@@ -3,7 +3,7 @@
 import dataframely as dy
 import polars as pl
 
-from pipeline.tables.columns import SOURCE, rule, source_column
+from pipeline.tables.columns import HASH, SHA256, SOURCE, rule, source_column
 
 _REMAINING_RATIO = pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()
 
@@ -32,7 +32,7 @@ class Models(dy.Schema):
     day = dy.Date(
         description="Day of the training run; a day is scored with the newest model of this or an earlier day"
     )
-    model_id = dy.String(regex="^[0-9a-f]{64}$", description="SHA-256 over weights and configuration")
+    model_id = dy.String(regex=SHA256, description="SHA-256 over weights and configuration")
     is_promoted = dy.Bool(description="Whether later runs score with this model: the last one of its kind and day")
     encoder = dy.String(min_length=1, description="Sentence encoder by name")
     encoder_revision = dy.String(min_length=1, description="Content hash or pinned revision of the encoder")
@@ -47,7 +47,7 @@ class Evaluations(dy.Schema):
 
     kind = dy.String(min_length=1, description="Kind of model")
     day = dy.Date(description="Day of the training run")
-    model_id = dy.String(regex="^[0-9a-f]{64}$", description="models.model_id")
+    model_id = dy.String(regex=SHA256, description="models.model_id")
     metric = dy.String(min_length=1, description="implicitness_accuracy, pragmatics_accuracy, …")
     split = dy.String(min_length=1, description="train, validation or test")
     subset = dy.String(min_length=1, description="`all`, or one source")
@@ -70,9 +70,7 @@ class Studies(dy.Schema):
         description="Name of the study",
     )
     day = dy.Date(description="Day of the run")
-    model_id = dy.String(
-        nullable=True, regex="^[0-9a-f]{64}$", description="Model of the study; null if the study trains models"
-    )
+    model_id = dy.String(nullable=True, regex=SHA256, description="Model of the study; null if the study trains models")
     setting = dy.String(min_length=2, description="Varied parameters, as JSON")
     metric = dy.String(min_length=1, description="implicitness_accuracy, mean, q50, accuracy, …")
     subset = dy.String(min_length=1, description="test; a source, `source:implicit`; a bin such as 0.25-0.50")
@@ -91,7 +89,7 @@ class Scores(dy.Schema):
     day = dy.Date(description="Day of the comments")
     thread_id = dy.String(min_length=1, description="comments.thread_id")
     comment_id = dy.String(min_length=1, description="comments.comment_id")
-    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash of the scored text")
+    text_hash = dy.String(regex=HASH, description="comments.text_hash of the scored text")
     metric = dy.String(min_length=1, description="implicitness, …")
     model_id = dy.String(min_length=1, description="models.model_id")
     value = dy.Float64(description="The score, rounded to 6 decimals")
@@ -105,7 +103,7 @@ class Projections(dy.Schema):
 
     source = source_column()
     day = dy.Date(description="Day of the comments")
-    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash of the placed text")
+    text_hash = dy.String(regex=HASH, description="comments.text_hash of the placed text")
     x = dy.Float64(description="Place across, rounded to 4 decimals")
     y = dy.Float64(description="Place up, rounded to 4 decimals")
     signature = dy.String(min_length=8, description="Method, encoder and its revision, seed, code version")
@@ -118,7 +116,7 @@ class ScoresExplained(dy.Schema):
     day = dy.Date(description="Day of the comments")
     thread_id = dy.String(min_length=1, description="comments.thread_id")
     comment_id = dy.String(min_length=1, description="comments.comment_id")
-    text_hash = dy.String(regex="^[0-9a-f]{32}$", description="comments.text_hash of the explained text")
+    text_hash = dy.String(regex=HASH, description="comments.text_hash of the explained text")
     model_id = dy.String(min_length=1, description="models.model_id")
     position = dy.Int64(min=1, description="Place of the word in the text, from 1")
     word = dy.String(min_length=1, description="The word; neighbours count as one in a text of more than 64 words")

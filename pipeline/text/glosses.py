@@ -132,9 +132,5 @@ def relate(synset: str, other: str, *, normalise: bool = False) -> float:
     (words, texts), (other_words, other_texts) = load_texts(synset), load_texts(other)
     if words.isdisjoint(other_words):
         return 0.0
-    return sum(
-        score_phrases(first, second) / (first.size * second.size if normalise else 1)
-        for first in texts
-        for second in other_texts
-        if not first.positions.keys().isdisjoint(second.positions)
-    )
+    pairs = (pair for pair in product(texts, other_texts) if not pair[0].positions.keys().isdisjoint(pair[1].positions))
+    return sum(score_phrases(*pair) / (pair[0].size * pair[1].size if normalise else 1) for pair in pairs)

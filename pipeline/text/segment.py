@@ -79,11 +79,8 @@ def tokenize(texts: pl.DataFrame, tokenizers: dict[str, Tokenizer]) -> pl.DataFr
 def count_disagreements(texts: list[str]) -> tuple[int, list[tuple[str, list[str], list[str]]]]:
     """How many texts jieba and its Rust twin cut otherwise, and the first ten: (text, jieba, rjieba)."""
     jieba, rjieba = load_tokenizer("jieba"), load_tokenizer("rjieba")
-    different = [
-        (text, words, other_words)
-        for text in texts
-        if (words := split_words(text, jieba.cut)) != (other_words := split_words(text, rjieba.cut))
-    ]
+    rows = ((text, split_words(text, jieba.cut), split_words(text, rjieba.cut)) for text in texts)
+    different = [row for row in rows if row[1] != row[2]]
     return len(different), different[:10]
 
 

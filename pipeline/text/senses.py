@@ -137,9 +137,8 @@ def load(folder: Path) -> Store:
     with refuse_damage(folder, remedy):
         header = json.loads((folder / "header.json").read_text(encoding="utf-8"))
         # plain views: the subclass memmap makes each small indexing slow
-        arrays = {
-            name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)) for name in _ARRAYS
-        }
+        read = partial(np.load, mmap_mode="r", allow_pickle=False)
+        arrays = {name: np.asarray(read(folder / f"{name}.npy")) for name in _ARRAYS}
     expected = {"format": _FORMAT, "wordnet": wordnet.read_version(), "synsets": len(arrays["synsets"])}
     if header != expected:
         raise BadInput(f"{folder}: expected word senses of {expected}, found {header}; {remedy}")
@@ -160,13 +159,11 @@ def _find_candidates(
     row = lemmas.get(f"{pos}:{lemma.lower().replace('_', ' ')}")
     if row is None:
         return None
-    sense_slice, word_slice = (
-        slice(*arrays[name][row : row + 2].tolist()) for name in ("sense_offsets", "word_offsets")
-    )
-    rows = arrays["senses"][sense_slice]
+    senses, words = (slice(*arrays[name][row : row + 2].tolist()) for name in ("sense_offsets", "word_offsets"))
+    rows = arrays["senses"][senses]
     names = [name.decode() for name in arrays["synsets"][rows].tolist()]
-    levels, sizes = arrays["levels"][rows].tolist(), arrays["sizes"][sense_slice]
-    return Candidates(names, levels, sizes, arrays["signatures"][word_slice])
+    levels, sizes = arrays["levels"][rows].tolist(), arrays["sizes"][senses]
+    return Candidates(names, levels, sizes, arrays["signatures"][words])
 
 
 class Sense(NamedTuple):
@@ -184,11 +181,7 @@ Scores = dict[tuple[str, str], list[float]]
 
 
 def disambiguate(
-    store: Store,
-    targets: Sequence[tuple[str, str]],
-    context: Iterable[str],
-    measure: str = MEASURES[0],
-    window: int = WINDOW,
+    store: Store, targets: Sequence[tuple[str, str]], context: Iterable[str], measure: str = MEASURES[0]
 ) -> list[Sense | None]:
     """Choose the sense of each target that has the highest score; of several the most frequent.
 
@@ -204,7 +197,7 @@ def disambiguate(
     if measure == MEASURES[0]:
         scores = _count_shared(store, candidates, context)
     else:
-        scores = _sum_relatedness(store, candidates, list(context), window, normalise=measure == MEASURES[2])
+        scores = _sum_relatedness(store, candidates, list(context), normalise=measure == MEASURES[2])
     sense_of = {}
     for target, senses in candidates.items():
         score = max(scores[target])
@@ -228,20 +221,16 @@ def _count_shared(store: Store, candidates: dict[tuple[str, str], Candidates], c
 
 
 def _sum_relatedness(
-    store: Store, candidates: dict[tuple[str, str], Candidates], context: list[str], window: int, normalise: bool
+    store: Store, candidates: dict[tuple[str, str], Candidates], context: list[str], normalise: bool
 ) -> Scores:
-    scores, list_near = {}, partial(_list_senses, store)
+    scores, find, relate = {}, partial(_list_senses, store), partial(glosses.relate, normalise=normalise)
     for (lemma, pos), senses in candidates.items():
         upos = next(name for name, letter in wordnet.POS.items() if letter == pos)
         forms = (wordnet.lemmatize(word, upos) if len(word) <= glosses.MAX_LENGTH else "" for word in context)
         place = next((i for i, form in enumerate(forms) if form == lemma.lower()), -1)
         sides = (context[i] for i in range(place - 1, -1, -1)), islice(context, place + 1, None)
-        near = [
-            name for side in sides for names in islice(filter(None, map(list_near, side)), window) for name in names
-        ]
-        scores[lemma, pos] = [
-            sum(glosses.relate(synset, other, normalise=normalise) for other in near) for synset in senses.synsets
-        ]
+        near = [name for side in sides for names in islice(filter(None, map(find, side)), WINDOW) for name in names]
+        scores[lemma, pos] = [sum(relate(synset, other) for other in near) for synset in senses.synsets]
     return scores
 
 

@@ -25,10 +25,8 @@ def split_sentences(text: str, lang: str) -> list[Sentence]:
     Japanese after their marks, words by jieba. `lang` is as of `detect_language`.
     """
     if lang in SPACED or not _UNSPACED.search(text):
-        return [
-            _locate_words([text[s:e] for s, e in spans], text[spans[0][0] : spans[-1][1]])
-            for spans in tagging.split_sentences(text)
-        ]
+        rows = tagging.split_sentences(text)
+        return [_locate_words([text[s:e] for s, e in spans], text[spans[0][0] : spans[-1][1]]) for spans in rows]
     cut_words = segment.load_tokenizer("jieba").cut
     parts = [_locate_words(segment.split_words(part, cut_words), part) for part in _SENTENCE.findall(text)]
     return [sentence for sentence in parts if sentence.words]

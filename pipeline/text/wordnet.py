@@ -104,10 +104,8 @@ def find_pools(lemma: str) -> Pools:
     Antonyms of a sense are those of any of its lemmas, the stricter reading. The lemma is not its own synonym.
     """
     lemmas = [item for pos in POS.values() for synset in list_synsets(lemma, pos) for item in synset.lemmas()]
-    antonym_lemmas = (antonym for item in lemmas for antonym in item.antonyms())
-    synonyms, antonyms = (
-        {item.name().lower().replace("_", " ") for item in group} for group in (lemmas, antonym_lemmas)
-    )
+    opposites = (antonym for item in lemmas for antonym in item.antonyms())
+    synonyms, antonyms = ({item.name().lower().replace("_", " ") for item in group} for group in (lemmas, opposites))
     return Pools(frozenset(synonyms - {_to_key(lemma).replace("_", " ")}), frozenset(antonyms))
 
 
@@ -157,8 +155,7 @@ def _measure_paths(below: np.ndarray, over: np.ndarray, count: int) -> np.ndarra
     while before is None or (level != before).any():  # one round per edge of the longest path
         before = level.copy()
         np.maximum.at(level, ways[0], before[ways[1]] + 1)
-    levels: np.ndarray = level[part]
-    return levels
+    return np.asarray(level[part])
 
 
 def is_nonspecific(level: int | None, pos: str, threshold: int = NONSPECIFIC) -> bool:
@@ -201,9 +198,8 @@ def unpack(sources: Sequence[Path], target: Path) -> Path:
         for name in FILES:
             copies = [folder / name for folder in folders if (folder / name).is_file()]
             if not copies:
-                places = ", ".join(map(str, folders)) or "no sources"
-                expected = "the files of the packages wordnet-base and wordnet-sense-index"
-                raise BadInput(f"no {name} in {places}; expected {expected}")
+                problem = f"no {name} in {', '.join(map(str, folders)) or 'no sources'}"
+                raise BadInput(f"{problem}; expected the files of the packages wordnet-base and wordnet-sense-index")
             shutil.copyfile(copies[0], draft / name)
         rows = (f"{i:02d}\t{name}\t{category}\n" for i, (name, category) in enumerate(_LEXNAMES))
         (draft / "lexnames").write_text("".join(rows), encoding="ascii")

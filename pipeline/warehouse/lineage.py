@@ -137,7 +137,10 @@ def sort_states(current: Table, states: Iterable[State]) -> Lineage:
         if state.path == current_path:
             continue
         is_published = state.is_published or state.path in parents
-        is_parent = state.path in replaced or (is_published and _is_only(state, current_path, replaced))
+        # no other state of its version was published: then the current one came from it, whatever logs name
+        versions = {get_version(path) for path in replaced if path != state.path}
+        is_only = not state.has_rival and state.version < get_version(current_path) and state.version not in versions
+        is_parent = state.path in replaced or (is_published and is_only)
         if is_parent and not is_other:
             lineage.replaced.append(state)
         elif state.snapshot_ids if is_other else is_published:
@@ -162,12 +165,6 @@ def list_ancestors(parents: Iterable[str], states: Mapping[str, State]) -> set[s
         paths |= more
         pending += more
     return paths
-
-
-def _is_only(state: State, current_path: str, replaced: Iterable[str]) -> bool:
-    """Check if no other state of its version was published: then the current one came from it, whatever logs name."""
-    versions = {get_version(path) for path in replaced if path != state.path}
-    return not state.has_rival and state.version not in versions and state.version < get_version(current_path)
 
 
 def list_references(io: FileIO, current: TableMetadata, other_states: Iterable[State] = ()) -> set[str]:

@@ -32,16 +32,13 @@ _HALF = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 31  # of thi
 CORPUS_MEMORY = f"{min(max(_HALF, 2), 8)}GB"  # for `browse`
 SPILL = 10 << 30  # bytes of disk that sorts and joins may take, but never more than half of what is free
 BATCH = 50_000
-_FENCE: dict[str, Any] = dict.fromkeys(
-    (
-        "allow_community_extensions",
-        "allow_persistent_secrets",
-        "autoinstall_known_extensions",
-        "autoload_known_extensions",
-        "python_enable_replacements",
-    ),
-    "false",
-)
+_FENCE: dict[str, Any] = {
+    "allow_community_extensions": "false",
+    "allow_persistent_secrets": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
 # DuckDB takes a stream of a table for one row, and would often hold the larger side of a join: it holds the right one
 _JOINS = {"disabled_optimizers": "build_side_probe_side"}
 _CLOSE = (
@@ -125,8 +122,7 @@ class _Batches(NamedTuple):
         schema = pl.DataFrame(schema=self.schema).to_arrow().schema
         frames = self.frame.collect_batches(maintain_order=False, lazy=True)
         tables = (batch.to_arrow().cast(schema) for batch in frames)
-        batches = chain.from_iterable(table.to_batches() for table in tables)
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        return pa.RecordBatchReader.from_batches(schema, (part for table in tables for part in table.to_batches()))
 
 
 def _list_needed(sql: str, views: dict[str, str]) -> set[str]:

@@ -253,10 +253,7 @@ def _find_tables(uri: str, words: list[str]) -> list[str]:
     metadata = sa.MetaData()
     metadata.reflect(engine)
     with closing(engine.connect().execution_options(stream_results=True)) as con:
-        tables = [
-            table.name
-            for table in metadata.sorted_tables
-            if any(_has_word(texts, words) for texts in _read_rows(con.execute(sa.select(table))))
-        ]
+        rows = ((table.name, _read_rows(con.execute(sa.select(table)))) for table in metadata.sorted_tables)
+        tables = [name for name, texts in rows if any(_has_word(part, words) for part in texts)]
     engine.dispose()
     return tables

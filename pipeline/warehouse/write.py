@@ -137,17 +137,12 @@ def _write(
         options = {"mode": "append"}
         changes["properties"] = handle.metadata.properties | {"commit.retry.num-retries": "0"}
     guarded.metadata = handle.metadata.model_copy(update=changes)
+    options |= {"row_group_size": TABLES[name].row_group, "storage_options": catalog.STORE}
+    options["snapshot_properties"] = {"undertone.run_id": run_id, **_sign(partition)}
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Delete operation did not match any records")
-            _retry_missed_file(
-                frame.sink_iceberg,
-                guarded,
-                **options,
-                snapshot_properties={"undertone.run_id": run_id, **_sign(partition)},
-                row_group_size=TABLES[name].row_group,
-                storage_options=catalog.STORE,
-            )
+            _retry_missed_file(frame.sink_iceberg, guarded, **options)
     except (CommitFailedException, ValidationException) as error:
         raise Retry(f"another writer changed {name} meanwhile; this attempt changed nothing") from error
     except CommitStateUnknownException as error:  # if it runs again, the slice is the same either way

@@ -169,7 +169,7 @@ def test_glosses_of_related_senses_are_compared(store: senses.Store) -> None:
     for measure in ("glosses", "glosses_normalised"):
         [sense] = disambiguate(store, [("bank", "n")], context, measure)
         assert (sense.synset, sense.sense_count) == ("bank.n.01", 2)
-        [far] = disambiguate(store, [("bank", "n")], [*context[:3], *["wolf"] * 9, "ground"], measure, window=3)
+        [far] = disambiguate(store, [("bank", "n")], [*context[:3], *["wolf"] * 9, "ground"], measure)
         assert far.overlap < sense.overlap  # ground is outside the window
     [tied] = disambiguate(store, [("bass", "n")], ["zzzqq " * 1000, "of"] * 1000, "glosses")
     assert (tied.synset, tied.overlap) == ("bass.n.01", 0)

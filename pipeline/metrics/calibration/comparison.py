@@ -98,16 +98,14 @@ def draw_curve(values: Floats, targets: Floats, units: Ints, *, draws: int = DRA
     bins = np.unique(np.searchsorted(edges, values, side="right"), return_inverse=True)[1]
     is_member = (bins[:, None] == np.arange(bins.max() + 1)).astype(float)  # [n, bins]
     sums = resample.sum_units(np.hstack([is_member * targets[:, None], is_member]), units)
-    totals, counts = np.hsplit(
-        resample.sum_samples(sums, resample.draw_counts(len(sums), draws, SEED)), 2
-    )  # [draws, bins] each
+    samples = resample.sum_samples(sums, resample.draw_counts(len(sums), draws, SEED))
+    totals, counts = np.hsplit(samples, 2)  # [draws, bins] each
     means = np.divide(totals, counts, out=np.full_like(totals, np.nan), where=counts > 0)
     rows = []
     for number, member in enumerate(is_member.T.astype(bool)):
-        inside, mean_target = values[member], float(targets[member].mean())
-        rows.append(
-            (inside.min(), inside.max(), len(inside), inside.mean(), mean_target, *resample.bounds(means[:, number]))
-        )
+        inside = values[member]
+        numbers = inside.min(), inside.max(), len(inside), inside.mean(), targets[member].mean()
+        rows.append((*numbers, *resample.bounds(means[:, number])))
     names = ("from", "to", "n", "mean_value", "mean_target", "low", "high")
     return pl.DataFrame(rows, schema={name: pl.Int64 if name == "n" else pl.Float64 for name in names}, orient="row")
 
@@ -248,16 +246,13 @@ def check_replacement(measure: Floats, ratings: Floats, epsilon: float = EPSILON
         is_shared = ~np.isnan(ratings[:, rater]) & ~np.isnan(other_ratings).all(axis=1)
         if is_shared.sum() < 2:
             raise ValueError(f"rater {rater + 1} has {is_shared.sum()} texts that another one rated; expected 2")
-        near, rated = (
-            np.sqrt(np.nanmean((column[is_shared, None] - other_ratings[is_shared]) ** 2, axis=1))
-            for column in (measure, ratings[:, rater])
-        )
+        differences = (side[is_shared, None] - other_ratings[is_shared] for side in (measure, ratings[:, rater]))
+        near, rated = (np.sqrt(np.nanmean(difference**2, axis=1)) for difference in differences)
         measure_wins, rater_wins = near <= rated + 1e-12, rated <= near + 1e-12
         p_values.append(_test_difference(rater_wins.astype(float) - measure_wins, epsilon))
         shares.append(float(measure_wins.mean()))
         counts.append(int(is_shared.sum()))
-    adjusted = stats.false_discovery_control(p_values, method="by")
-    winning_rate = float(np.mean(adjusted < ALPHA))
+    winning_rate = float(np.mean(stats.false_discovery_control(p_values, method="by") < ALPHA))
     return Replacement(winning_rate, float(np.mean(shares)), winning_rate >= 0.5, tuple(p_values), tuple(counts))
 
 
@@ -276,5 +271,4 @@ def choose_levels(predicted: Floats, ratings: Floats) -> Floats:
     levels: npt.NDArray[np.float64] = np.unique(ratings[~np.isnan(ratings)])
     if len(levels) > MOST_LEVELS:
         return predicted
-    nearest: Floats = levels[np.abs(predicted[:, None] - levels).argmin(axis=1)]
-    return nearest
+    return np.asarray(levels[np.abs(predicted[:, None] - levels).argmin(axis=1)])

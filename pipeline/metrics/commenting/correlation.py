@@ -86,8 +86,7 @@ def split_half(ratings: pl.DataFrame, *, draws: int = DRAWS) -> SplitHalf:
     and .7804.
     """
     rows = ratings.select("item_id", "rater_id", pl.col("grade").cast(pl.Float64))
-    is_single = pl.len().over("item_id") < 2
-    regraded = rows.sort("item_id", "rater_id").filter(~is_single)
+    regraded = rows.sort("item_id", "rater_id").filter(pl.len().over("item_id") > 1)
     sizes = regraded.group_by("item_id", maintain_order=True).len()["len"].cast(pl.Int64).to_numpy()
     coefficients = _correlate_halves(regraded["grade"].to_numpy(), sizes, draws)
     numbers: list[float | None] = []
@@ -107,8 +106,7 @@ def normalise_scores(scores: Numbers, grades: Numbers) -> Floats:
     if not len(score):
         raise ValueError("expected at least one score")
     spread = 0.0 if _is_constant(score) else grade_values.std() / score.std()
-    clipped: Floats = np.clip(grade_values.mean() + (score - score.mean()) * spread, 1, 5)
-    return clipped
+    return np.asarray(np.clip(grade_values.mean() + (score - score.mean()) * spread, 1, 5))
 
 
 def tabulate(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
@@ -122,10 +120,8 @@ def tabulate(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """
     metrics = rows["metric"].unique(maintain_order=True).to_list()
     items = rows.select("item_id", "group", "grade").unique(maintain_order=True)
-    values = [
-        rows.filter(pl.col("metric") == metric).join(items, on="item_id", maintain_order="right")["value"]
-        for metric in metrics
-    ]
+    parts = (rows.filter(pl.col("metric") == metric) for metric in metrics)
+    values = [part.join(items, on="item_id", maintain_order="right")["value"] for part in parts]
     score_arrays, grade_values, units = _check_inputs(values, items["grade"], items["group"])
     samples = _resample(score_arrays, grade_values, units, draws)
     correlations = [_build_correlation(value, grade_values, samples[:, i]) for i, value in enumerate(score_arrays)]
@@ -137,7 +133,6 @@ def tabulate(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
 def _check_inputs(
     scores: Sequence[Numbers], grades: Numbers, groups: Names | None
 ) -> tuple[list[Floats], Floats, Ints]:
-    """Convert scores, grades and groups to numbers and check them."""
     arrays = [np.array(pl.Series(column, dtype=pl.Float64, strict=False).to_numpy()) for column in (*scores, grades)]
     if len({len(array) for array in arrays}) > 1:
         raise ValueError(f"expected as many scores as grades, got {', '.join(str(len(array)) for array in arrays)}")
@@ -162,8 +157,7 @@ def _correlate(coefficient: Coefficient, scores: Floats, grades: Floats) -> tupl
 
 def _build_correlation(scores: Floats, grades: Floats, samples: Floats) -> Correlation:
     """Build a row from scores, grades and the coefficients of the samples, [draws, 2]."""
-    values = [_correlate(coefficient, scores, grades) for coefficient in _COEFFICIENTS]
-    return _add_bounds(values, samples, len(grades))
+    return _add_bounds([_correlate(each, scores, grades) for each in _COEFFICIENTS], samples, len(grades))
 
 
 def _add_bounds(values: Sequence[tuple[float | None, float | None]], samples: Floats, count: int) -> Correlation:
@@ -213,14 +207,12 @@ def _rank_samples(item_counts: Floats, order: Ints, starts: Ints, levels: Ints) 
 def _weighted_pearson(weights: Floats, first: Floats, second: Floats) -> Floats:
     """Compute Pearson's coefficient of each sample, [draws], from weights [draws, n] and values [draws, n] or [n]."""
     total = weights.sum(axis=1)
-    mean_first, mean_second, squares_first, squares_second, products = (
-        (weights * values).sum(axis=1) / total
-        for values in (first, second, first * first, second * second, first * second)
-    )
+    moments = first, second, first * first, second * second, first * second
+    means = ((weights * values).sum(axis=1) / total for values in moments)
+    mean_first, mean_second, squares_first, squares_second, products = means
     spread = np.sqrt((squares_first - mean_first**2).clip(0) * (squares_second - mean_second**2).clip(0))
-    coefficients: Floats = np.full(len(total), np.nan)
-    np.divide(products - mean_first * mean_second, spread, out=coefficients, where=spread > 0)
-    return coefficients
+    undefined = np.full(len(total), np.nan)
+    return np.asarray(np.divide(products - mean_first * mean_second, spread, out=undefined, where=spread > 0))
 
 
 def _correlate_halves(grades: Floats, sizes: Ints, draws: int) -> Floats:

@@ -79,19 +79,15 @@ def report(rows: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
 
     values = np.array([*map(measure, iterate_counts(int(groups.max()) + 1, draws, SEED))])
     counts = [len(target)] * 3 + [int(total.sum()) for _, total in pairs.values()]
-    names = ("spearman", "pearson", "mae", *pairs)
-    metric_rows = [
-        (name, column[0], *bounds(column[1:]), count)
-        for name, column, count in zip(names, values.T, counts, strict=True)
-    ]
+    columns = zip(("spearman", "pearson", "mae", *pairs), values.T, counts, strict=True)
+    metric_rows = [(name, column[0], *bounds(column[1:]), count) for name, column, count in columns]
     return pl.DataFrame(metric_rows, schema=SCHEMA, orient="row").fill_nan(None)
 
 
 def _rank(levels: IndexArray, weights: Floats) -> Floats:
     """Compute mean ranks, as `scipy.stats.rankdata` does where each value stands `weights` times: [n]."""
     equal = np.bincount(levels, weights)
-    ranks: Floats = (np.cumsum(equal) - (equal - 1) / 2)[levels]
-    return ranks
+    return np.asarray((np.cumsum(equal) - (equal - 1) / 2)[levels])
 
 
 def _weighted_pearson(first: Floats, second: Floats, weights: Floats) -> float:
@@ -128,23 +124,19 @@ def predict_baselines(train: pl.DataFrame, test: pl.DataFrame) -> dict[str, Floa
     def measure_length(texts: Sequence[str]) -> Floats:
         return np.array([[len(text)] for text in texts], np.float64).reshape(-1, 1)
 
-    def measure_log_length(texts: Sequence[str]) -> Floats:
-        return np.log1p(measure_length(texts))
-
     def measure_surface(texts: Sequence[str]) -> Floats:
         """Compute length, its logarithm, and log counts of words, digits, capitals and marks: [n, d]."""
-        counts = [
-            [text.count(" "), sum(map(str.isdigit, text)), sum(map(str.isupper, text)), *map(text.count, _MARKS)]
-            for text in texts
-        ]
-        log_counts = np.log1p(np.array(counts, np.float64).reshape(len(texts), -1))
-        return np.hstack([measure_length(texts), measure_log_length(texts), log_counts])
+        kinds = ([text.count(" "), sum(map(str.isdigit, text)), sum(map(str.isupper, text))] for text in texts)
+        counts = [[*row, *map(text.count, _MARKS)] for row, text in zip(kinds, texts, strict=True)]
+        lengths, numbers = measure_length(texts), np.array(counts, np.float64).reshape(len(texts), -1)
+        return np.hstack([lengths, np.log1p(np.hstack([lengths, numbers]))])
 
     words = TfidfVectorizer(token_pattern=WORD, sublinear_tf=True, max_features=50_000)
+    length, log = FunctionTransformer(measure_length), FunctionTransformer(np.log1p)
     models: dict[str, Any] = {
-        "mean": make_pipeline(FunctionTransformer(measure_length), DummyRegressor()),
-        "length": make_pipeline(FunctionTransformer(measure_length), StandardScaler(), Ridge(1e-6)),
-        "log_length": make_pipeline(FunctionTransformer(measure_log_length), StandardScaler(), Ridge(1e-6)),
+        "mean": make_pipeline(length, DummyRegressor()),
+        "length": make_pipeline(length, StandardScaler(), Ridge(1e-6)),
+        "log_length": make_pipeline(length, log, StandardScaler(), Ridge(1e-6)),
         "surface": make_pipeline(FunctionTransformer(measure_surface), StandardScaler(), Ridge()),
         "words": make_pipeline(words, Ridge(solver="sparse_cg")),
     }

@@ -64,9 +64,8 @@ def score_pairs(train: pl.DataFrame, test: pl.DataFrame, name: str) -> tuple[Flo
     texts = [*train["implicit"], *train["explicit"]]
     target = np.repeat([1.0, 0.0], train.height)
     predict = _fit_baseline(name, texts, [*train["source"]] * 2, target, LogisticRegression(max_iter=1000))
-    i1, i2, i3 = (
-        np.asarray(predict([*test[side]], [*test["source"]]), float) for side in ("implicit", "explicit", "negative")
-    )
+    sources, sides = [*test["source"]], ("implicit", "explicit", "negative")
+    i1, i2, i3 = (np.asarray(predict([*test[side]], sources), float) for side in sides)
     return i1, i2, i3
 
 
@@ -113,13 +112,10 @@ def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = No
     The baselines are fitted on the training groups; without any, crosswise. Returns baseline, kendall_tau,
     spearman_rho, group_count.
     """
-    rows = []
-    for name in ("longer", *BASELINES[:3]):
-        if name == "longer":
-            value = groups["text"].str.len_chars().to_numpy().astype(float)
-        else:
-            value = predict_levels(name, groups, training_groups)
-        rows.append((name, *average_correlations(groups.with_columns(value=pl.Series(np.round(value, 9))))))
+    values = {"longer": groups["text"].str.len_chars().to_numpy().astype(float)}
+    values |= {name: predict_levels(name, groups, training_groups) for name in BASELINES[:3]}
+    scored = {name: groups.with_columns(value=pl.Series(value.round(9))) for name, value in values.items()}
+    rows = [(name, *average_correlations(group_rows)) for name, group_rows in scored.items()]
     schema = {"baseline": pl.String, "kendall_tau": pl.Float64, "spearman_rho": pl.Float64, "group_count": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 

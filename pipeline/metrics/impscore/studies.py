@@ -54,8 +54,7 @@ def lay_out(features: Floats, seed: int = SEED) -> npt.NDArray[np.float64]:
         return np.column_stack((np.arange(len(points), dtype=np.float64), np.zeros(len(points))))
     perplexity = min(PERPLEXITY, (len(points) - 1) / 3)
     init = "pca" if points.shape[1] > 1 else "random"
-    layout = TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(points)
-    return np.asarray(layout, np.float64)
+    return np.asarray(TSNE(perplexity=perplexity, init=init, random_state=seed).fit_transform(points), np.float64)
 
 
 PAIRS = 2000
@@ -219,6 +218,5 @@ def agreement_matrix(ratings: npt.NDArray[np.floating], measure: str = "kendall"
     raters = ratings.tolist()
     matrix = np.empty((len(raters), len(raters)))
     for first, second in combinations_with_replacement(range(len(raters)), 2):
-        values = map(correlate, raters[first], raters[second])
-        matrix[first, second] = matrix[second, first] = np.mean(list(values))
+        matrix[first, second] = matrix[second, first] = np.mean([*map(correlate, raters[first], raters[second])])
     return matrix

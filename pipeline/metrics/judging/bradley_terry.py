@@ -76,8 +76,7 @@ def fit_values(comparisons: Comparisons, count: int, prior_sd: float = PRIOR_SD)
 
     start = np.zeros(count + 1 + bool(tie_count))
     options = {"xtol": 1e-9, "maxiter": 100}  # a bias has no end if the first always wins
-    result = optimize.minimize(evaluate, start, jac=True, hess=curve, method="Newton-CG", options=options)
-    fit = read(result.x)
+    fit = read(optimize.minimize(evaluate, start, jac=True, hess=curve, method="Newton-CG", options=options).x)
     return fit._replace(values=fit.values - fit.values.mean())
 
 
@@ -98,8 +97,7 @@ def estimate(comparisons: Comparisons, count: int) -> Estimates:
     ratio = max(0.0, 2 * (evaluate(float(bounds[0])) - float(best.fun)))
     fit = fit_values(comparisons, count, float(np.exp(best.x)))
     variances = _measure_variances(_compute_information(comparisons, fit), count)
-    p_equal = float(stats.chi2.sf(ratio, 1)) / 2 if ratio else 1.0
-    return Estimates(fit.values, np.sqrt(variances), fit.bias, p_equal)
+    return Estimates(fit.values, np.sqrt(variances), fit.bias, float(stats.chi2.sf(ratio, 1)) / 2 if ratio else 1.0)
 
 
 def _measure_log_determinant(information: sparse.csr_array) -> float:
@@ -140,8 +138,7 @@ def _measure_variances(information: sparse.csr_array, count: int) -> Floats:
             remainder += sign * _multiply_remainder(scaled, rest, side) / PROBES
         diagonal = scale**2 * (1 + rest.diagonal() + rest.multiply(rest).sum(axis=1) + remainder)
         means = scale * _solve(scaled, scale * (np.arange(n) < count)) / count
-    variances: Floats = diagonal[:count] - 2 * means[:count] + means[:count].mean()
-    return variances
+    return np.asarray(diagonal[:count] - 2 * means[:count] + means[:count].mean())
 
 
 def _scale(information: sparse.csr_array) -> tuple[Floats, sparse.csr_array]:
@@ -152,14 +149,12 @@ def _scale(information: sparse.csr_array) -> tuple[Floats, sparse.csr_array]:
 
 def _multiply_remainder(scaled: sparse.csr_array, rest: sparse.csr_array, side: Floats) -> Floats:
     """Compute R³ S⁻¹ · x: [n]."""
-    product: Floats = rest @ (rest @ (rest @ _solve(scaled, side)))
-    return product
+    return np.asarray(rest @ (rest @ (rest @ _solve(scaled, side))))
 
 
 def _solve(matrix: sparse.csr_array, side: Floats) -> Floats:
     """Solve matrix · x = side, for a positive definite matrix: [n]."""
-    solution: Floats = sparse.linalg.cg(matrix, side, rtol=1e-8)[0]
-    return solution
+    return np.asarray(sparse.linalg.cg(matrix, side, rtol=1e-8)[0])
 
 
 def _draw_signs(count: int) -> Floats:
@@ -171,17 +166,13 @@ def approximate_errors(comparisons: Comparisons, fit: Fit) -> Floats:
     """Approximate the errors of the values by the diagonal of the information, fast enough for each round: [n]."""
     weights = _compute_weights(comparisons, fit)[0]
     first, second = (np.bincount(side, weights, len(fit.values)) for side in comparisons[:2])
-    information: Floats = first + second + fit.prior_sd**-2.0
-    errors: Floats = 1 / np.sqrt(information)
-    return errors
+    return np.asarray(1 / np.sqrt(first + second + fit.prior_sd**-2.0))
 
 
 def _sum_items(comparisons: Comparisons, numbers: Floats, count: int) -> Floats:
     """Sum numbers of comparisons over each item, those where it is second with the other sign: [m] -> [n]."""
-    sums = np.zeros(count)
-    sums += np.bincount(comparisons.first, numbers, count)
-    sums -= np.bincount(comparisons.second, numbers, count)
-    return sums
+    first, second = (np.bincount(side, numbers, count) for side in comparisons[:2])
+    return np.asarray(first - second, np.float64)
 
 
 def _compute_probabilities(comparisons: Comparisons, fit: Fit) -> tuple[Floats, Floats, float]:

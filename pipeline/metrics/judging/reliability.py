@@ -89,7 +89,6 @@ def is_useless(checks: pl.DataFrame) -> bool:
 
 
 def _build_row(check: str, count: int, total: int) -> dict[str, Any]:
-    """Build the row of a share with Wilson's interval."""
     if not total:
         return {"check": check, "value": None, "low": None, "high": None, "n": 0, "fault": None}
     low, high = wilson(np.array([count / total]), np.array([total]))

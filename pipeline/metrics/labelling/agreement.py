@@ -10,6 +10,7 @@ of one rater with the truth; Fleiss' kappa of all four treated equally, as in se
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import combinations, product
 
 import numpy as np
@@ -58,8 +59,7 @@ def estimate_interval(name: str | Measure, codes: Codes, resamples: int = RESAMP
         return Interval(value, np.nan, np.nan)
     patterns, counts, classes = measures.count_patterns(codes)
     parts = (MEASURES[name] if isinstance(name, str) else name)(patterns, classes)
-    samples = parts.value(sum_samples(parts.features, draw_counts(counts, resamples, seed)))
-    return Interval(value, *bounds(samples))
+    return Interval(value, *bounds(parts.value(sum_samples(parts.features, draw_counts(counts, resamples, seed)))))
 
 
 def find_least_tae(raters: int, classes: int) -> float:
@@ -203,7 +203,7 @@ def _measure_rated_field(group: pl.DataFrame, level: Level, values: Sequence[str
     full = np.sort(codes[label_counts == most], axis=1)[:, -most:]  # who gave a label does not matter to Fleiss
     alpha: str | Measure = f"alpha_{level}"
     if level == "interval":
-        alpha = measures.build_interval_alpha(np.array(values, np.float64))
+        alpha = partial(measures.interval_alpha, values=np.array(values, np.float64))
     estimates = dict.fromkeys(_RATING_MEASURES, _UNDEFINED) | {
         "agreement": _estimate("raw_agreement", codes, codes.shape[1] * len(values), resamples),
         "krippendorff": _estimate(alpha, codes, 4 if level == "interval" else len(values) ** 2, resamples),

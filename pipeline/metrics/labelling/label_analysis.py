@@ -48,9 +48,8 @@ def overlaps(labels: pl.DataFrame) -> pl.DataFrame:
     ordered pair of fields, each with itself too; null where it would divide by 0.
     """
     instances = {field: _is_instance(field, codes) for field, codes in _encode_fields(labels).items()}
-    rows = [
-        (a, b, (first & second).sum(), first.sum(), second.sum()) for a, b, first, second in _pair_fields(instances)
-    ]
+    pairs = _pair_fields(instances)
+    rows = [(a, b, (first & second).sum(), first.sum(), second.sum()) for a, b, first, second in pairs]
     shared_count, a_count, b_count = (pl.col(name) for name in ("both_count", "a_count", "b_count"))
     return pl.DataFrame(rows, schema=["a", "b", "both_count", "a_count", "b_count"], orient="row").with_columns(
         overlap=(shared_count / a_count).fill_nan(None).round(6),
@@ -81,7 +80,6 @@ def _encode_fields(labels: pl.DataFrame) -> dict[str, pl.Series]:
 
 
 def _pair_fields(columns: dict[str, pl.Series]) -> Iterator[tuple[str, str, pl.Series, pl.Series]]:
-    """Pair each two fields, with their values where both have one."""
     for a, b in itertools.product(columns, columns):
         has_both = columns[a].is_not_null() & columns[b].is_not_null()
         yield a, b, columns[a].filter(has_both), columns[b].filter(has_both)
@@ -141,10 +139,8 @@ def svm_f1(tokens: Sequence[Sequence[str]], labels: Sequence[str]) -> Predictabi
     if not any(ngrams):
         raise BadInput(f"expected words to learn from, found none in {len(indices)} texts")
 
-    models = (
-        make_pipeline(TfidfVectorizer(analyzer=list), LinearSVC(random_state=SEED)),
-        DummyClassifier(strategy="most_frequent"),
-    )
+    svm = make_pipeline(TfidfVectorizer(analyzer=list), LinearSVC(random_state=SEED))
+    models = svm, DummyClassifier(strategy="most_frequent")
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
 
     def score(model: Any, texts: list[list[str]], labels: np.ndarray) -> float:
@@ -173,9 +169,7 @@ def measure_fields(tokens: Sequence[Sequence[str]], labels: pl.DataFrame) -> pl.
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def predict_baselines(
-    texts: Sequence[str], labels: Sequence[str], test_texts: Sequence[str], seed: int = SEED
-) -> dict[str, list[str]]:
+def predict_baselines(texts: Sequence[str], labels: Sequence[str], test_texts: Sequence[str]) -> dict[str, list[str]]:
     """Predict the class of each test text by the majority class and by a linear SVM.
 
     The SVM sees TF-IDF of characters and their neighbours, one to three, which needs no tokenizer and in short Chinese
@@ -191,7 +185,7 @@ def predict_baselines(
     vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(1, 3), sublinear_tf=True)
     models = {
         "majority": DummyClassifier(strategy="most_frequent"),  # of equally common classes the first
-        "svm": make_pipeline(vectorizer, LinearSVC(class_weight="balanced", random_state=seed)),
+        "svm": make_pipeline(vectorizer, LinearSVC(class_weight="balanced", random_state=SEED)),
     }
     predictions = {name: model.fit(texts, labels).predict(test_texts) for name, model in models.items()}
     return {name: [str(label) for label in classes] for name, classes in predictions.items()}

@@ -96,8 +96,8 @@ def _cohen(codes: Codes, classes: int, *, skips_undefined: bool = False) -> Part
     return Parts(np.hstack(features).astype(np.float64), value)
 
 
-def _build_weighted(power: int) -> Measure:
-    """Build weighted kappa (Cohen, 1968): 1 less disagreement over that by chance; greater codes are greater grades.
+def _weighted(codes: Codes, classes: int, *, power: int) -> Parts:
+    """Take apart weighted kappa (Cohen, 1968): 1 less disagreement over that by chance; codes rise with grades.
 
     Two grades lie as far apart as their difference (power 1) or its square (2). Commenting, section 3, reports 0.59
     without its weights, so there are both kinds (AAC-09).
@@ -105,76 +105,64 @@ def _build_weighted(power: int) -> Measure:
     them, each rater having one distribution of grades over all items that somebody else graded, too. Where all grade
     all items, that is Conger's kappa (1980), with weights.
     """
+    raters = codes.shape[1]
+    first, second = np.triu_indices(raters, 1)
+    grades = np.arange(float(classes))
+    distance = np.abs(grades[:, None] - grades) ** power
+    has_both = (codes[:, first] >= 0) & (codes[:, second] >= 0)
+    disagreement = (np.where(has_both, distance[codes[:, first], codes[:, second]], 0)).sum(axis=1)
+    is_shared = ((codes >= 0).sum(axis=1) > 1)[:, None, None]
+    is_class = ((codes[:, :, None] == np.arange(classes)) & is_shared).reshape(len(codes), raters * classes)
 
-    def parts(codes: Codes, classes: int) -> Parts:
-        raters = codes.shape[1]
-        first, second = np.triu_indices(raters, 1)
-        grades = np.arange(float(classes))
-        distance = np.abs(grades[:, None] - grades) ** power
-        has_both = (codes[:, first] >= 0) & (codes[:, second] >= 0)
-        disagreement = (np.where(has_both, distance[codes[:, first], codes[:, second]], 0)).sum(axis=1)
-        is_shared = ((codes >= 0).sum(axis=1) > 1)[:, None, None]
-        is_class = ((codes[:, :, None] == np.arange(classes)) & is_shared).reshape(len(codes), raters * classes)
+    def value(sums: Floats) -> Floats:
+        counts = sums[..., 1 + len(first) :].reshape(*sums.shape[:-1], raters, classes)
+        shares = np.nan_to_num(_divide(counts, counts.sum(axis=-1, keepdims=True)))  # of who graded nothing: 0
+        chance = shares @ distance @ np.swapaxes(shares, -1, -2)
+        return 1 - _divide(sums[..., 0], (sums[..., 1 : 1 + len(first)] * chance[..., first, second]).sum(axis=-1))
 
-        def value(sums: Floats) -> Floats:
-            counts = sums[..., 1 + len(first) :].reshape(*sums.shape[:-1], raters, classes)
-            shares = np.nan_to_num(_divide(counts, counts.sum(axis=-1, keepdims=True)))  # of who graded nothing: 0
-            chance = shares @ distance @ np.swapaxes(shares, -1, -2)
-            return 1 - _divide(sums[..., 0], (sums[..., 1 : 1 + len(first)] * chance[..., first, second]).sum(axis=-1))
-
-        return Parts(np.column_stack([disagreement, has_both, is_class]).astype(np.float64), value)
-
-    return parts
+    return Parts(np.column_stack([disagreement, has_both, is_class]).astype(np.float64), value)
 
 
-def _build_alpha(level: str) -> Measure:
-    """Build Krippendorff's alpha (2011), nominal or ordinal; an item with fewer than two labels does not count."""
+def _alpha(codes: Codes, classes: int, *, level: str) -> Parts:
+    """Take apart Krippendorff's alpha (2011), nominal or ordinal; an item with fewer than two labels does not count."""
+    counts = _count_raters(codes, classes)
+    label_counts = counts.sum(axis=1)[:, None, None]
+    pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(classes)
+    coincidences = np.where(label_counts > 1, pairs / np.maximum(label_counts - 1, 1), 0)
 
-    def parts(codes: Codes, classes: int) -> Parts:
-        counts = _count_raters(codes, classes)
-        label_counts = counts.sum(axis=1)[:, None, None]
-        pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(classes)
-        coincidences = np.where(label_counts > 1, pairs / np.maximum(label_counts - 1, 1), 0)
+    def value(sums: Floats) -> Floats:
+        matrix = sums.reshape(*sums.shape[:-1], classes, classes)
+        class_totals = matrix.sum(axis=-1)
+        distance = 1 - np.eye(classes)
+        if level == "ordinal":  # distances are differences of mid-ranks
+            ranks = np.cumsum(class_totals, axis=-1) - class_totals / 2
+            distance = (ranks[..., :, None] - ranks[..., None, :]) ** 2
+        observed = (matrix * distance).sum(axis=(-2, -1)) * (class_totals.sum(axis=-1) - 1)
+        expected = (class_totals[..., :, None] * class_totals[..., None, :] * distance).sum(axis=(-2, -1))
+        return 1 - _divide(observed, expected)
 
-        def value(sums: Floats) -> Floats:
-            matrix = sums.reshape(*sums.shape[:-1], classes, classes)
-            class_totals = matrix.sum(axis=-1)
-            distance = 1 - np.eye(classes)
-            if level == "ordinal":  # distances are differences of mid-ranks
-                ranks = np.cumsum(class_totals, axis=-1) - class_totals / 2
-                distance = (ranks[..., :, None] - ranks[..., None, :]) ** 2
-            observed = (matrix * distance).sum(axis=(-2, -1)) * (class_totals.sum(axis=-1) - 1)
-            expected = (class_totals[..., :, None] * class_totals[..., None, :] * distance).sum(axis=(-2, -1))
-            return 1 - _divide(observed, expected)
-
-        return Parts(coincidences.reshape(len(codes), classes**2), value)
-
-    return parts
+    return Parts(coincidences.reshape(len(codes), classes**2), value)
 
 
-def build_interval_alpha(values: Floats | None = None) -> Measure:
-    """Build Krippendorff's alpha (2011) of numbers: the values of the classes, by default their codes.
+def interval_alpha(codes: Codes, classes: int, *, values: Floats | None = None) -> Parts:
+    """Take apart Krippendorff's alpha (2011) of numbers: the values of the classes, by default their codes.
 
     Squared differences of all pairs are sums of values and of their squares, so that any number of classes is cheap.
     """
+    numbers = np.arange(float(classes)) if values is None else values - values.mean()
+    labels = np.append(numbers / max(np.ptp(numbers), 1e-300), 0)[codes]  # the last is that of a missing label
+    counts = (codes >= 0).sum(axis=1)
+    sums, squares = labels.sum(axis=1), (labels**2).sum(axis=1)
+    observed = 2 * (counts * squares - sums**2) / np.maximum(counts - 1, 1)
+    features = np.column_stack([counts, sums, squares, observed])
 
-    def parts(codes: Codes, classes: int) -> Parts:
-        numbers = np.arange(float(classes)) if values is None else values - values.mean()
-        labels = np.append(numbers / max(np.ptp(numbers), 1e-300), 0)[codes]  # the last is that of a missing label
-        counts = (codes >= 0).sum(axis=1)
-        sums, squares = labels.sum(axis=1), (labels**2).sum(axis=1)
-        observed = 2 * (counts * squares - sums**2) / np.maximum(counts - 1, 1)
-        features = np.column_stack([counts, sums, squares, observed])
+    def value(totals: Floats) -> Floats:
+        label_count, total, square, disagreement = np.moveaxis(totals, -1, 0)
+        expected = 2 * (label_count * square - total**2)
+        expected = np.where(expected > 1e-9 * label_count * square, expected, 0)  # of one value, but for rounding
+        return 1 - _divide(disagreement * (label_count - 1), expected)
 
-        def value(totals: Floats) -> Floats:
-            label_count, total, square, disagreement = np.moveaxis(totals, -1, 0)
-            expected = 2 * (label_count * square - total**2)
-            expected = np.where(expected > 1e-9 * label_count * square, expected, 0)  # of one value, but for rounding
-            return 1 - _divide(disagreement * (label_count - 1), expected)
-
-        return Parts(features * (counts > 1)[:, None], value)
-
-    return parts
+    return Parts(features * (counts > 1)[:, None], value)
 
 
 def compute_ratios(codes: Codes, classes: int) -> tuple[Floats, Floats]:
@@ -184,8 +172,7 @@ def compute_ratios(codes: Codes, classes: int) -> tuple[Floats, Floats]:
     distinct labels of both rounds that are not the second.
     """
     first, second = codes[:, :-1], codes[:, -1:]
-    is_given = _count_raters(first, classes) > 0
-    other_count = (is_given & (second != np.arange(classes))).sum(axis=1)
+    other_count = ((_count_raters(first, classes) > 0) & (second != np.arange(classes))).sum(axis=1)
     return (first == second).mean(axis=1), other_count / (other_count + 1)
 
 
@@ -211,9 +198,9 @@ def _tae_mean_of_records(codes: Codes, classes: int) -> Parts:
 
 MEASURES: dict[str, Measure] = {
     "raw_agreement": _share_alike, "fleiss_kappa": _fleiss, "cohen_kappa": _cohen,
-    "weighted_kappa_linear": _build_weighted(1), "weighted_kappa_quadratic": _build_weighted(2),
-    "alpha_nominal": _build_alpha("nominal"), "alpha_ordinal": _build_alpha("ordinal"),
-    "alpha_interval": build_interval_alpha(), "tae": _tae, "tae_mean_of_records": _tae_mean_of_records,
+    "weighted_kappa_linear": partial(_weighted, power=1), "weighted_kappa_quadratic": partial(_weighted, power=2),
+    "alpha_nominal": partial(_alpha, level="nominal"), "alpha_ordinal": partial(_alpha, level="ordinal"),
+    "alpha_interval": interval_alpha, "tae": _tae, "tae_mean_of_records": _tae_mean_of_records,
 }  # fmt: skip
 """The measures by name: functions of patterns of labels, [patterns, raters], and the number of classes."""
 

@@ -33,12 +33,6 @@ class _Measure(NamedTuple):
     score: Callable[[Floats], Floats] = mean  # [..., k] -> [...]; by default sum of the first over that of the second
 
 
-class _Score(NamedTuple):
-    value: float
-    samples: Floats  # [draws]
-    signature: str
-
-
 def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS) -> pl.DataFrame:
     """Measure compressions, with percentile bootstrap intervals of 95 % over sentences.
 
@@ -61,10 +55,8 @@ def evaluate(predictions: Masks, items: pl.DataFrame, *, draws: int = DRAWS) -> 
     BadInput, naming row and field, from 1, for a list that is not as long as the words or not of booleans. ValueError
     for draws below 1.
     """
-    rows = [
-        (name, score.value, *bounds(score.samples), len(items), score.signature)
-        for name, score in _sample_scores(predictions, items, draws).items()
-    ]
+    scores = _sample_scores(predictions, items, draws)
+    rows = [(name, value, *bounds(samples), len(items), sign) for name, (value, samples, sign) in scores.items()]
     return pl.DataFrame(rows, schema=["metric", "value", "low", "high", "n", "signature"], orient="row")
 
 
@@ -76,11 +68,10 @@ def compare(first: Masks, second: Masks, items: pl.DataFrame, *, draws: int = DR
     """
     first_scores, second_scores = (_sample_scores(masks, items, draws) for masks in (first, second))
     rows = []
-    for name, score in first_scores.items():
-        second_score = second_scores[name]
-        values = score.value, second_score.value, score.value - second_score.value
-        differences = score.samples - second_score.samples
-        rows.append((name, *values, *bounds(differences), p_value(differences), len(items), score.signature))
+    for name, (value, samples, sign) in first_scores.items():
+        other_value, other_samples, _ = second_scores[name]
+        values, differences = (value, other_value, value - other_value), samples - other_samples
+        rows.append((name, *values, *bounds(differences), p_value(differences), len(items), sign))
     names = ["metric", "one", "other", "difference", "low", "high", "p", "n", "signature"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
@@ -132,18 +123,17 @@ def _count_words(items: pl.DataFrame) -> list[int]:
     return items["words"].list.len().to_list()
 
 
-def _sample_scores(predictions: Masks, items: pl.DataFrame, draws: int) -> dict[str, _Score]:
-    """Compute the value of each measure, and its values in the same samples for each."""
+def _sample_scores(predictions: Masks, items: pl.DataFrame, draws: int) -> dict[str, tuple[float, Floats, str]]:
+    """Compute the value of each measure, its values in the same samples for each [draws], and its signature."""
     measures = _measure_sentences(predictions, items)
     samples = sum_all_samples([measure.stats for measure in measures.values()], draw_counts(len(items), draws, SEED))
     return {
-        name: _Score(float(measure.score(measure.stats.sum(axis=0))), measure.score(sample_sums), measure.signature)
+        name: (float(measure.score(measure.stats.sum(axis=0))), measure.score(sample_sums), measure.signature)
         for (name, measure), sample_sums in zip(measures.items(), samples, strict=True)
     }
 
 
 def _measure_sentences(predictions: Masks, items: pl.DataFrame) -> Mapping[str, _Measure]:
-    """Compute the statistics of each sentence for each measure."""
     words, is_gold = items["words"].to_list(), _check_masks(items["kept"], items, "kept")
     is_kept = _check_masks(predictions, items, "predictions")
     if not words or not all(map(any, is_gold)):
@@ -167,8 +157,7 @@ def _measure_sentences(predictions: Masks, items: pl.DataFrame) -> Mapping[str, 
         measures[macro] = _Measure(add_count(part / total), exact)
         measures[micro] = _Measure(np.column_stack([part, total]), exact)
     measures["length"] = _Measure(add_count(kept_counts), exact)
-    members = np.array([*map(_score_members, kept_words, gold_words)])
-    measures["f1_member_macro"] = _Measure(add_count(members), exact)
+    measures["f1_member_macro"] = _Measure(add_count(np.array([*map(_score_members, kept_words, gold_words)])), exact)
     rouge = _score_rouge(kept_words, gold_words, items["lang"].to_list())
     measures |= {name: _Measure(add_count(value), folded) for name, value in rouge.items()}
     for order in ORDERS:
@@ -188,16 +177,14 @@ def _score_members(kept_words: list[str], gold_words: list[str]) -> float:
 def _score_rouge(
     kept_words: list[list[str]], gold_words: list[list[str]], langs: list[str | None]
 ) -> dict[str, Floats]:
-    """Compute ROUGE's F and recall of each sentence."""
     separators = ["" if lang in UNSPACED else " " for lang in langs]
     limits = [len(blank.join(words).encode()) for words, blank in zip(gold_words, separators, strict=True)]
     truncated_words = [*map(truncate, kept_words, limits, separators)]
-    batch = _build_batch(
-        *(
-            [[word.casefold() for word in words if any(map(str.isalnum, word))] for words in word_lists]
-            for word_lists in (truncated_words, gold_words)
-        )
+    folded_words = (
+        [[word.casefold() for word in words if any(map(str.isalnum, word))] for words in word_lists]
+        for word_lists in (truncated_words, gold_words)
     )
+    batch = _build_batch(*folded_words)
     kept_lengths, gold_lengths = np.diff(batch.ends), np.diff(batch.ref_ends)
     stats = bleu(2).stats(batch)
     shared = {"rouge_1": (stats[:, 0], 0), "rouge_2": (stats[:, 1], 1), "rouge_l": (measure_lengths(batch), 0)}

@@ -7,15 +7,14 @@ of w in W when w is masked, q'_w the same in W'. F is Hellinger's distance (sect
 divergence (section 4.2).
 
 The weights are those of the neighbours of a deleted span (appendix C; NDD-17 to 20; errata E17): a span is (start,
-end), from 0, the end not included; its neighbours are the words left of it and those right of it, in order, and d is
-the number of words between a neighbour and it. The paper says once that weights go
-inversely with nearness; its formula μ^d has the near ones heavier, as here. Its section 2.1 prints the mean of -log p
-as PPL, and table 10's values look exponentiated: both are here under their own names.
+end), from 0, the end not included; its neighbours are the words left and right of it, in order, and d is the number of
+words between a neighbour and it. The paper says once that weights go inversely with nearness; its formula μ^d has the
+near ones heavier, as here. Its section 2.1 prints the mean of -log p as PPL; table 10's values look exponentiated.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -62,16 +61,12 @@ def align(first: Sentence, second: Sentence) -> IndexArray:
     """
     if tuple(second) < tuple(first):
         return align(second, first)[:, ::-1]
-    start, limit = 0, min(len(first), len(second))
-    while start < limit and first[start] == second[start]:
-        start += 1
-    end = 0
-    while end < limit - start and first[-1 - end] == second[-1 - end]:
-        end += 1
+    limit = min(len(first), len(second))
+    start = next((i for i in range(limit) if first[i] != second[i]), limit)
+    end = next((i for i in range(limit - start) if first[-1 - i] != second[-1 - i]), limit - start)
     middle = _align_middle(first[start : len(first) - end], second[start : len(second) - end])
-    prefix = [(i, i) for i in range(start)]
-    suffix = [(len(first) - i, len(second) - i) for i in range(end, 0, -1)]
-    pairs = [*prefix, *((i + start, j + start) for i, j in middle), *suffix]
+    pairs = [(i, i) for i in range(start)] + [(i + start, j + start) for i, j in middle]
+    pairs += [(len(first) - i, len(second) - i) for i in range(end, 0, -1)]
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
@@ -138,12 +133,9 @@ def printed(length: int, start: int, end: int, mu: float = MU) -> Floats:
     words and a span of two the totals vary by more than a quarter (E17).
     """
     neighbours = length - (end - start)
-    k = np.arange(1, neighbours + 1)
-
-    def plain(place: IndexArray) -> Floats:
-        return mu ** np.where(place <= start, start - place + 1, place - start).astype(np.float64)
-
-    return plain(k) + plain(neighbours - k) * mu**neighbours
+    place = np.stack([np.arange(1, neighbours + 1), np.arange(neighbours - 1, -1, -1)])
+    plain, mirrored = mu ** np.where(place <= start, start - place + 1, place - start).astype(np.float64)
+    return np.asarray(plain + mirrored * mu**neighbours)
 
 
 def released(length: int, start: int, end: int, mu: float = MU) -> Floats:
@@ -279,8 +271,9 @@ def distances(
     totals = np.zeros(len(first_sentences))
     sizes = [min(len(first), len(second)) + 2 for first, second in zip(first_sentences, second_sentences, strict=True)]
     for block in split_blocks(sizes, _BLOCK_WORDS):
-        words = _compare(model, first_sentences[block], second_sentences[block], divergence, weights, mu)
-        totals[block] = np.bincount(words.pair, words.weight * words.divergence, block.stop - block.start)
+        sides = first_sentences[block], second_sentences[block]
+        pair, _, weight, values = _compare(model, *sides, divergence, weights, mu)
+        totals[block] = np.bincount(pair, weight * values, block.stop - block.start)
     return totals
 
 
@@ -298,18 +291,10 @@ def explain(
     Returns a row a neighbour: word, place and place_other from 0 (-1 and n before and behind a sentence, where no word
     is shared), divergence, weight, share (their product; shares add up to the distance).
     """
-    words = _compare(model, [first], [second], divergence, weights, mu)
-    labels = [CLS if place < 0 else SEP if place == len(first) else first[place] for place in words.places[:, 0]]
-    places = {"place": words.places[:, 0], "place_other": words.places[:, 1]}
-    frame = pl.DataFrame({"word": labels, **places, "divergence": words.divergence, "weight": words.weight})
-    return frame.with_columns(share=pl.col("divergence") * pl.col("weight"))
-
-
-class _Neighbours(NamedTuple):  # the neighbours of pairs of sentences, one pair after another
-    pair: IndexArray  # [m]
-    places: IndexArray  # [m, 2]: in the first and in the second sentence
-    weight: Floats  # [m]
-    divergence: Floats  # [m]
+    _, places, weight, values = _compare(model, [first], [second], divergence, weights, mu)
+    labels = [CLS if place < 0 else SEP if place == len(first) else first[place] for place in places[:, 0]]
+    columns = {"word": labels, "place": places[:, 0], "place_other": places[:, 1]}
+    return pl.DataFrame({**columns, "divergence": values, "weight": weight, "share": values * weight})
 
 
 def _compare(
@@ -319,8 +304,8 @@ def _compare(
     divergence: Divergence,
     weights: Weights,
     mu: float,
-) -> _Neighbours:
-    """Weigh and compare the words that each pair of sentences shares."""
+) -> tuple[IndexArray, IndexArray, Floats, Floats]:
+    """Weigh and compare the words that pairs of sentences share: pair [m], both places [m, 2], weight, divergence."""
     pairs, places, weight_arrays = [], [], []
     for number, (first, second) in enumerate(zip(first_sentences, second_sentences, strict=True)):
         shared, gaps = align(first, second), np.zeros(1, np.int64)
@@ -335,7 +320,7 @@ def _compare(
     first_places = np.stack([pair, place[:, 0]], axis=1)
     second_places = np.stack([pair + len(first_sentences), place[:, 1]], axis=1)
     sentences = [*first_sentences, *second_sentences]
-    return _Neighbours(pair, place, weight, divergences(model, sentences, first_places, second_places, divergence))
+    return pair, place, weight, divergences(model, sentences, first_places, second_places, divergence)
 
 
 def split_blocks(sizes: Sequence[int], limit: int) -> Iterator[slice]:
@@ -375,18 +360,14 @@ def perplexity_change(
 
     Pairs are separated by its absolute value. It costs one call for each piece of both sentences (table 2).
     """
-    first, second = (
-        perplexity(model, sentences)["log_perplexity"].to_numpy() for sentences in (first_sentences, second_sentences)
-    )
-    change: Floats = second - first
-    return change
+    first, second = (perplexity(model, side)["log_perplexity"] for side in (first_sentences, second_sentences))
+    return (second - first).to_numpy()
 
 
 def cosine(model: SentenceModel, first_sentences: Sequence[Sentence], second_sentences: Sequence[Sentence]) -> Floats:
     """Compute S_C, the cosine of the [CLS] states of each pair: [n] in [-1, 1] (section 2.1)."""
-    first, second = (
-        model.sentence_vectors(sentences).double().cpu().numpy() for sentences in (first_sentences, second_sentences)
-    )
+    sides = first_sentences, second_sentences
+    first, second = (model.sentence_vectors(side).double().cpu().numpy() for side in sides)
     norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    similarity: Floats = np.einsum("nd,nd->n", first, second) / np.maximum(norms, np.finfo(np.float64).tiny)
-    return similarity.clip(-1, 1)
+    dots = np.einsum("nd,nd->n", first, second)
+    return np.asarray((dots / np.maximum(norms, np.finfo(np.float64).tiny)).clip(-1, 1))

@@ -41,23 +41,17 @@ def correlate_measures(
     return _build_frame(rows, *Correlation._fields[:-1])
 
 
-def correlate_by_overlap(
-    pairs: pl.DataFrame, measures: Measures, *, thresholds: Sequence[float] = THRESHOLDS, draws: int = DRAWS
-) -> pl.DataFrame:
+def correlate_by_overlap(pairs: pl.DataFrame, measures: Measures, *, draws: int = DRAWS) -> pl.DataFrame:
     """Run `correlate_measures` on pairs that overlap by more than a threshold (figure 3), by none, and wholly.
 
-    Pairs have `overlap` as well (`examples.ndd.pairs.add_overlap`); thresholds are shares of the shorter sentence.
+    Pairs have `overlap` as well (`examples.ndd.pairs.add_overlap`), a share of the shorter sentence.
 
     Returns subset ("=0", ">0", ">0.1", …, "=1") and the columns of `correlate_measures`; null for too few pairs.
     """
     share = pl.col("overlap")
-    subsets = {"=0": share == 0, **{f">{least:g}": share > least for least in thresholds}, "=1": share == 1}
-    return pl.concat(
-        correlate_measures(pairs.filter(is_in_subset), measures, draws=draws).select(
-            pl.lit(subset).alias("subset"), pl.all()
-        )
-        for subset, is_in_subset in subsets.items()
-    )
+    subsets = {"=0": share == 0, **{f">{least:g}": share > least for least in THRESHOLDS}, "=1": share == 1}
+    parts = {name: correlate_measures(pairs.filter(subset), measures, draws=draws) for name, subset in subsets.items()}
+    return pl.concat(part.select(pl.lit(name).alias("subset"), pl.all()) for name, part in parts.items())
 
 
 def ensemble(distance: pl.Series, cosine: pl.Series, share: float = ENSEMBLE) -> pl.Series:

@@ -53,8 +53,6 @@ def _build_metric(name: str, arguments: Sequence[Any], options: Mapping[str, Any
         return METRICS[name](*arguments, **options)
     except TypeError as error:  # an unknown option, or a value of another type
         parameters = [*signature(METRICS[name]).parameters.values()][len(arguments) :]
-        defaults, values = (
-            ", ".join(f"{key}={value}" for key, value in pairs.items())
-            for pairs in ({parameter.name: parameter.default for parameter in parameters}, options)
-        )
+        defaults = ", ".join(f"{parameter.name}={parameter.default}" for parameter in parameters)
+        values = ", ".join(f"{key}={value}" for key, value in options.items())
         raise ValueError(f"{name}: found {values}; expected values for some of {defaults} (the defaults)") from error

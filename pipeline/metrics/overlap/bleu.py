@@ -121,8 +121,7 @@ class _Options(NamedTuple):  # the options that both metrics have, checked
             matches = np.where(is_zero, 0.5 ** np.cumsum(is_zero, axis=-1), matches)
         usable = has_ngrams & (matches > 0)
         logs = np.log(np.divide(matches, totals, out=np.ones_like(totals), where=usable))
-        all_orders = np.full(candidate_length.shape, self.order)
-        orders = has_ngrams.sum(axis=-1) if self.effective_order else all_orders
+        orders = has_ngrams.sum(axis=-1) if self.effective_order else np.full(candidate_length.shape, self.order)
         is_scored = has_match & (usable.sum(axis=-1) == orders) & (orders > 0)
         # exp(1 - r / c) is at most 1 where c < r; elsewhere nothing is taken off
         penalty = np.minimum(0.0, 1 - divide(reference_length, candidate_length))
@@ -158,8 +157,7 @@ def _measure_references(batch: Batch, length: Length, counts_zero: bool) -> Floa
     if length == "average":
         total, count = (np.add.reduceat(values, starts) for values in (lengths * counts, counts.astype(np.int64)))
         return np.asarray(total / count, np.float64)
-    is_closest = int(length == "closest")
-    distance = np.abs(lengths - np.diff(batch.ends)[batch.owner]) * is_closest
+    distance = np.abs(lengths - np.diff(batch.ends)[batch.owner]) * int(length == "closest")
     base = lengths.max() + 1
     order = np.where(counts, distance * base + lengths, np.iinfo(np.int64).max)  # by distance, then by length
     return np.asarray(np.minimum.reduceat(order, starts) % base, np.float64)

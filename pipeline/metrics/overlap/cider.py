@@ -97,8 +97,7 @@ def build_idf(frequencies: Frequencies) -> Callable[[Hashes], Floats]:
         while len(later):
             place[later] += 1
             later = later[sorted_hashes[place[later]] < hashes[later]]
-        values: Floats = np.where(sorted_hashes[place] == hashes, idf[place], rare_idf)
-        return values
+        return np.asarray(np.where(sorted_hashes[place] == hashes, idf[place], rare_idf))
 
     return look_up
 
@@ -167,8 +166,7 @@ def cider(frequencies: Frequencies, order: int = 4, variant: Variant = "plain", 
         if is_d:
             sizes, ref_sizes = (np.maximum(np.diff(ends) - 1, 0) for ends in (batch.ends, batch.ref_ends))  # in bigrams
             similar *= 10 * np.exp(-((sizes[batch.owner] - ref_sizes) ** 2) / (2 * sigma**2))
-        total = np.bincount(batch.owner, weights=batch.weights * similar)
-        return add_count(total / np.bincount(batch.owner))
+        return add_count(np.bincount(batch.owner, batch.weights * similar) / np.bincount(batch.owner))
 
     options = {"order": order, "variant": variant, **({"sigma": sigma} if is_d else {})}
     corpus = f"{frequencies.documents}@{frequencies.digest()}"
@@ -191,5 +189,4 @@ def _compute_cosines(batch: Batch, order: int, look_up: Idf, *, is_clipped: bool
         shared = grams.times[grams.shared]
         shared = (np.minimum(shared, grams.reference_times) if is_clipped else shared) * grams.reference_times
         weights = shared * rarity[offset + grams.first[grams.shared]] ** 2
-        dot = np.bincount(grams.reference, weights=weights, minlength=references)
-        yield divide(dot, norm)
+        yield divide(np.bincount(grams.reference, weights, references), norm)

@@ -146,7 +146,6 @@ def align_greedily(batch: Batch) -> Ints:
 
 
 def _count_later(keys: Ints) -> Ints:
-    """Count the later occurrences of each key."""
     order = np.argsort(keys, kind="stable")
     run_ends = np.flatnonzero(np.diff(keys[order], append=-1)) + 1
     later_count = np.empty_like(order)
@@ -194,10 +193,9 @@ def _count_pairs(batch: Batch, places: Ints) -> PairCounts:
     """Count matches and chunks of an alignment; a chunk goes on where the next tokens of both match."""
     pair, is_match = list_owners(batch.ref_ends), places >= 0
     is_joined = is_match[:-1] & (places[1:] == places[:-1] + 1) & (pair[1:] == pair[:-1])
-    matches, joints = (
-        np.bincount(index, minlength=len(batch.owner)) for index in (pair[is_match], pair[1:][is_joined])
-    )
-    return PairCounts(matches, np.diff(batch.ends)[batch.owner], np.diff(batch.ref_ends), matches - joints)
+    matches = np.bincount(pair[is_match], minlength=len(batch.owner))
+    chunks = matches - np.bincount(pair[1:][is_joined], minlength=len(batch.owner))
+    return PairCounts(matches, np.diff(batch.ends)[batch.owner], np.diff(batch.ref_ends), chunks)
 
 
 def _minimise_chunks(batch: Batch, pairs: PairCounts, parameters: Parameters, penalty: str) -> PairCounts:
@@ -211,9 +209,8 @@ def _minimise_chunks(batch: Batch, pairs: PairCounts, parameters: Parameters, pe
     common = np.bincount(bigrams.reference, times, len(batch.owner))
     lower_bound = np.maximum(pairs.matches - common, np.minimum(pairs.matches, 1))
     while True:
-        scores, upper_scores = (
-            _score_pairs(batch, pairs._replace(chunks=values), parameters, penalty) for values in (chunks, lower_bound)
-        )
+        bounds = (pairs._replace(chunks=values) for values in (chunks, lower_bound))
+        scores, upper_scores = (_score_pairs(batch, counts, parameters, penalty) for counts in bounds)
         best = np.maximum.reduceat(scores, list_starts(batch.owner))[batch.owner]
         may_win = np.flatnonzero((lower_bound < chunks) & (upper_scores > 0) & (upper_scores >= best))
         if not len(may_win):

@@ -34,8 +34,7 @@ def mean(stats: Floats) -> Floats:
 
 def divide(part: npt.NDArray[np.number], divisor: npt.NDArray[np.number]) -> Floats:
     """Divide element by element; 0 where the divisor is 0."""
-    quotient: Floats = np.divide(part, divisor, out=np.zeros(np.shape(part)), where=np.asarray(divisor) > 0)
-    return quotient
+    return np.asarray(np.divide(part, divisor, out=np.zeros(np.shape(part)), where=np.asarray(divisor) > 0))
 
 
 def add_count(scores: Floats) -> Floats:

@@ -62,15 +62,10 @@ def measure(
 
 
 def score_segments(
-    metrics: Sequence[Metric],
-    candidates: Candidates,
-    references: References,
-    weights: Weights | None = None,
-    *,
-    size: int = SIZE,
+    metrics: Sequence[Metric], candidates: Candidates, references: References, weights: Weights | None = None
 ) -> pl.DataFrame:
     """Score each candidate: a row a candidate in their order, a column a metric; otherwise as `measure`."""
-    stats = _collect_stats(metrics, size, (candidates, references, weights))
+    stats = _collect_stats(metrics, SIZE, (candidates, references, weights))
     return pl.DataFrame({metric.name: metric.score(rows) for metric, rows in zip(metrics, stats, strict=True)})
 
 
@@ -98,8 +93,7 @@ def compare(
     reference_streams, weight_streams = tee(references), (None, None) if weights is None else tee(weights)
     streams = zip((first, second), reference_streams, weight_streams, strict=True)
     stats = _collect_stats(metrics, size, *streams)
-    samples = _sample_stats(stats, groups, draws, seed)
-    rows = []
+    samples, rows = _sample_stats(stats, groups, draws, seed), []
     for i, metric in enumerate(metrics):
         systems = slice(i, None, len(metrics))  # statistics of the first system, then of the second
         scores = [float(metric.score(system_stats.sum(axis=0))) for system_stats in stats[systems]]

@@ -103,7 +103,6 @@ def _check_tokens(number: int, field: str, tokens: object) -> None:
 
 
 def _check_weights(number: int, weights: object, count: int, low: float) -> list[float]:
-    """Return the weights of a row as floats."""
     values = weights.tolist() if isinstance(weights, np.ndarray) else weights
     if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != count:
         raise _describe_problem(number, "weights", f"a list of {count}, as of references", values)
@@ -139,7 +138,6 @@ def _number_tokens(texts: list[Tokens], numbers: defaultdict[str, int]) -> tuple
 
 
 def _find_non_text(rows: list[_Row]) -> BadInput:
-    """Find the first token that is not text."""
     number, field, token = next(
         (row.number, field, token)
         for row in rows
@@ -194,10 +192,9 @@ def _iterate_orders(batch: Batch) -> Iterator[Grams]:
         place = np.searchsorted(distinct, reference_keys)
         is_known = np.append(distinct, -1)[place] == reference_keys
         reference_places, reference_prefix = reference_places[is_known], place[is_known]
-        pairs, reference_times = np.unique(
-            reference[reference_places] * max(len(distinct), 1) + reference_prefix, return_counts=True
-        )
-        reference_of, shared = np.divmod(pairs, max(len(distinct), 1))
+        size = max(len(distinct), 1)
+        pairs, reference_times = np.unique(reference[reference_places] * size + reference_prefix, return_counts=True)
+        reference_of, shared = np.divmod(pairs, size)
         # in the order of first places sums do not depend on the numbers that tokens have in this batch
         by_place = np.argsort(first)
         rank = np.empty_like(by_place)

@@ -87,13 +87,9 @@ def audit(items: pl.DataFrame) -> pl.DataFrame:
 def answer_blindly(items: pl.DataFrame) -> dict[str, Floats]:
     """Answer items without reading by each baseline of `audit`; return the shares of right among the best: [n] each."""
     # sorted, since fits depend a little on the order of items and options
-    trimmed = items.select(
-        "article",
-        "question",
-        pl.col("options").list.eval(pl.element().str.strip_chars()).list.sort(),
-        gold=select_right_option().str.strip_chars(),
-    ).with_row_index("row")
-    ordered = trimmed.sort("article", "question", pl.col("options").list.join("\n"), "gold")
+    trimmed_options = pl.col("options").list.eval(pl.element().str.strip_chars()).list.sort()
+    trimmed = items.select("article", "question", trimmed_options, gold=select_right_option().str.strip_chars())
+    ordered = trimmed.with_row_index("row").sort("article", "question", pl.col("options").list.join("\n"), "gold")
     labels = np.array([options.index(gold) for options, gold in ordered.select("options", "gold").iter_rows()])
     raw = np.array(ordered["options"].to_list())
     options = np.char.lower(raw)
@@ -148,14 +144,12 @@ def _score_parts_of_speech(options: Words, is_right: Masks) -> Floats:
     ids = ids.reshape(options.shape)
     is_part = ids[:, :, None] == np.arange(ids.max() + 1)  # [n, k, parts of speech]
     right, offered = (rows.sum(axis=0) - rows for rows in (is_part[is_right].astype(np.int64), is_part.sum(axis=1)))
-    shares = (right + _PRIOR / options.shape[1]) / (offered + _PRIOR)
-    return np.asarray(np.take_along_axis(shares, ids, axis=1))
+    return np.asarray(np.take_along_axis((right + _PRIOR / options.shape[1]) / (offered + _PRIOR), ids, axis=1))
 
 
 def _find_in_texts(options: Words, texts: Sequence[str] | pl.Series) -> Floats:
     """Return 1 where the text of the item holds the option as a word, else 0: [n, k]."""
-    words_of_texts = [set(_WORD.findall(text.lower())) for text in texts]
-    rows = zip(options, words_of_texts, strict=True)
+    rows = zip(options, (set(_WORD.findall(text.lower())) for text in texts), strict=True)
     return np.array([[option in words for option in row_options] for row_options, words in rows], np.float64)
 
 
@@ -224,18 +218,13 @@ def _build_count_features(options: Words, is_right: Masks, item_folds: Ints) -> 
     def features(test_fold: int) -> Iterator[list[str]]:
         unused_fold = np.where(item_folds == test_fold, (test_fold + 1) % folds, item_folds)[:, None]
         right, wrong = (total[k][ids] - by_fold[k, test_fold][ids] - by_fold[k, unused_fold, ids] for k in range(2))
-        ranks = [
-            np.argsort(np.argsort(table, axis=1), axis=1) for table in (right / (right + wrong + 1), right + wrong)
-        ]
+        tables = right / (right + wrong + 1), right + wrong
+        ranks = [table.argsort(axis=1).argsort(axis=1) for table in tables]
         rows = zip(*(table.ravel().tolist() for table in (right, wrong, *ranks)), strict=True)
         for right_count, wrong_count, share_rank, offer_rank in rows:
-            yield [
-                f"right {_bin_count(right_count)}",
-                f"wrong {_bin_count(wrong_count)}",
-                f"both {_bin_count(right_count)} {_bin_count(wrong_count)}",
-                f"rank {share_rank} {right_count == 0}",
-                f"offer {offer_rank}",
-            ]
+            right_bin, wrong_bin = _bin_count(right_count), _bin_count(wrong_count)
+            ranked = f"rank {share_rank} {right_count == 0}", f"offer {offer_rank}"
+            yield [f"right {right_bin}", f"wrong {wrong_bin}", f"both {right_bin} {wrong_bin}", *ranked]
 
     return features
 

@@ -45,8 +45,7 @@ def accuracy(is_right: Rights, groups: Names | None = None, *, draws: int = 2000
     ValueError for no items, one without an answer (null), or not as many groups as items.
     """
     right = _check_answers(is_right)
-    truth = np.ones_like(right)
-    interval = classification.estimate_interval(truth, right, "accuracy", groups=groups, draws=draws)
+    interval = classification.estimate_interval(np.ones_like(right), right, "accuracy", groups=groups, draws=draws)
     return Share(*interval, len(right))
 
 
@@ -58,9 +57,8 @@ def measure_groups(is_right: Rights, values: pl.Series, articles: Names) -> pl.D
     """
     right = _check_answers(is_right)
     rows = pl.DataFrame({"value": values, "right": right, "unit": number_units(articles, len(right))})
-    groups = rows.group_by("value").agg(
-        n=pl.len().cast(pl.Int64), accuracy=pl.col("right").mean(), units=pl.col("unit").n_unique().cast(pl.Int64)
-    )
+    counts = {"n": pl.len().cast(pl.Int64), "units": pl.col("unit").n_unique().cast(pl.Int64)}
+    groups = rows.group_by("value").agg(pl.col("right").mean().alias("accuracy"), **counts)
     groups = groups.sort("value", nulls_last=True)
     low, high = wilson(groups["accuracy"].to_numpy(), groups["units"].to_numpy())
     return groups.select(pl.col("value").cast(pl.String).alias("group"), "n", "accuracy", low=low, high=high)

@@ -105,8 +105,7 @@ def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None
     if design.has_surface:
         columns.append(rows.select(**SURFACE).cast(pl.Float64).to_numpy())
     if embed:
-        vectors = embed(texts).astype(np.float64)
-        columns.append(vectors)
+        columns.append(vectors := embed(texts).astype(np.float64))
     if design.has_relation:
         blank = pl.Series([""] * rows.height)
         parts = [rows[part] if part in rows.columns else blank for part in ARTICLE]
@@ -178,10 +177,8 @@ class Scale(NamedTuple):
 
 def measure_scale(features: Features) -> Scale:
     """Compute rarity log((1 + n) / (1 + df)) + 1, as in scikit-learn, and mean and deviation of the numbers."""
-    rarity = [
-        (np.log((1 + len(features.numbers)) / (1 + counts.getnnz(axis=0))) + 1).astype(np.float32)
-        for counts in features.counts
-    ]
+    shares = [(1 + len(features.numbers)) / (1 + counts.getnnz(axis=0)) for counts in features.counts]
+    rarity = [(np.log(share) + 1).astype(np.float32) for share in shares]
     is_known = ~np.isnan(features.numbers)
     count = np.maximum(is_known.sum(axis=0), 1)
     mean = np.where(is_known, features.numbers, 0).sum(axis=0) / count

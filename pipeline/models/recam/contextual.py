@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -13,13 +13,6 @@ from pipeline.models.encoder import CPU_TOKENS, GPU_TOKENS, Encoder, IndexArray,
 
 Pooling = Literal["mean", "first"]
 """A token's state: the mean of its pieces' states, or the state of its first piece."""
-
-
-class _Window(NamedTuple):
-    """A sentence as the model reads it, or a part of one that is too long."""
-
-    ids: list[int]  # of the pieces, special ones among them
-    rows: list[int]  # of each piece the row of its token in the result; -1 of special pieces, and of those left out
 
 
 def embed_tokens(
@@ -43,20 +36,19 @@ def embed_tokens(
     check_name("pooling", pooling, get_args(Pooling))
     distinct = dict.fromkeys(map(tuple, sentences))
     offsets = np.cumsum([0, *map(len, distinct)])
-    windows = _make_windows(encoder, list(distinct), offsets, pooling)
+    window_ids, window_rows = _make_windows(encoder, list(distinct), offsets, pooling)
     width = encoder.module[0].model.config.hidden_size
     sums, counts = torch.zeros(int(offsets[-1]), width), torch.zeros(int(offsets[-1]), 1)
     budget = GPU_TOKENS if encoder.device == "cuda" else CPU_TOKENS
-    batches = make_batches(np.array([len(window.ids) for window in windows], np.int64), budget)
+    batches = make_batches(np.array([*map(len, window_ids)], np.int64), budget)
 
     def embed(batch: IndexArray) -> tuple[torch.Tensor, torch.Tensor]:
         """Rows [n] and states [n, d] of the pieces that count."""
-        ids = {"input_ids": [windows[i].ids for i in batch]}
-        features = encoder.module.tokenizer.pad(ids, return_tensors="pt")
+        features = encoder.module.tokenizer.pad({"input_ids": [window_ids[i] for i in batch]}, return_tensors="pt")
         features = {key: value.to(encoder.device) for key, value in features.items()}
         with torch.inference_mode():  # holds for one thread only
             layer_states = encoder.module[0].model(**features, output_hidden_states=True).hidden_states[layer]
-        rows = torch.tensor([row for i in batch for row in windows[i].rows])
+        rows = torch.tensor([row for i in batch for row in window_rows[i]])
         is_counted = rows >= 0
         return rows[is_counted], layer_states[features["attention_mask"].bool()].float().cpu()[is_counted]
 
@@ -71,16 +63,19 @@ def embed_tokens(
 
 def _make_windows(
     encoder: Encoder, sentences: list[tuple[str, ...]], offsets: IndexArray, pooling: str
-) -> list[_Window]:
-    """The windows of all sentences with a piece; `offsets` are the rows of their first tokens."""
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Of all windows (sentences, or parts of one that is too long) the ids of pieces, and the row of each one's token.
+
+    The row is -1 of special pieces, and of those left out; `offsets` are the rows of the sentences' first tokens.
+    """
     # not is_split_into_words: by it RoBERTa's kin would read each token as if no blank stood before it
     texts = [" ".join(sentence) for sentence in sentences]
+    window_ids, window_rows = list[list[int]](), list[list[int]]()
     if not texts:
-        return []
+        return window_ids, window_rows
     options = {"return_offsets_mapping": True, "return_special_tokens_mask": True}
     encoded = encoder.module.tokenizer(texts, verbose=False, **options)
     columns = (encoded[name] for name in ("input_ids", "offset_mapping", "special_tokens_mask"))
-    windows = []
     for sentence, start, ids, places, special in zip(sentences, offsets[:-1], *columns, strict=True):
         body = np.flatnonzero(np.array(special) == 0)
         if not len(body):
@@ -94,11 +89,10 @@ def _make_windows(
         head, tail = ids[: body[0]], ids[body[-1] + 1 :]
         longest = encoder.module.max_seq_length - len(head) - len(tail)
         pieces = np.array(ids)[body].tolist()
-        windows += [
-            _Window(head + pieces[a:b] + tail, [-1] * len(head) + rows[a:b].tolist() + [-1] * len(tail))
-            for a, b in pairwise(_list_cuts(token, longest))
-        ]
-    return windows
+        for a, b in pairwise(_list_cuts(token, longest)):
+            window_ids.append(head + pieces[a:b] + tail)
+            window_rows.append([-1] * len(head) + rows[a:b].tolist() + [-1] * len(tail))
+    return window_ids, window_rows
 
 
 def _list_cuts(token: IndexArray, longest: int) -> list[int]:

@@ -101,8 +101,7 @@ def has_plain_head(module: Any) -> bool:
 
 def freeze(transformer: Any, tuned_layers: int, is_embedding_tuned: bool) -> None:
     """Let only the last layers of a bare transformer learn; if all layers do, so does the rest but word embeddings."""
-    module_lists = [part for part in transformer.modules() if isinstance(part, nn.ModuleList)]
-    layers = list(max(module_lists, key=len, default=()))
+    layers = [*max((part for part in transformer.modules() if isinstance(part, nn.ModuleList)), key=len, default=())]
     transformer.requires_grad_(tuned_layers >= len(layers))
     for layer in layers[max(len(layers) - tuned_layers, 0) :]:
         layer.requires_grad_(True)

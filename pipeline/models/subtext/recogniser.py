@@ -111,8 +111,7 @@ class Ngrams(NamedTuple):
             vectorizer.vocabulary = grams
             if grams:
                 vectorizer.idf_ = self.rarity[start:end]
-        logits: Floats = _make_rows(vectorizers, texts, contexts) @ self.weights + self.bias
-        return logits
+        return np.asarray(_make_rows(vectorizers, texts, contexts) @ self.weights + self.bias)
 
 
 def fit_ngrams(

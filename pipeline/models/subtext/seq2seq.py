@@ -107,8 +107,7 @@ def encode_texts(
     context_texts = [context or "" for context in contexts]
     if keep == "end":
         sizes = [max(longest - len(text) - 2, 0) for text in texts]
-        pairs = zip(context_texts, sizes, strict=True)
-        context_texts = [context[-size:] if size else "" for context, size in pairs]
+        context_texts = [text[-size:] if size else "" for text, size in zip(context_texts, sizes, strict=True)]
     options: dict[str, Any] = {"truncation": "longest_first", "padding": True, "return_token_type_ids": False}
     encoded = model.tokenizer(list(texts), context_texts, max_length=longest, return_tensors="pt", **options)
     return {key: value.to(model.device) for key, value in encoded.items()}
@@ -182,10 +181,8 @@ def _search(model: Seq2Seq, inputs: dict[str, Tensor], decoding: Decoding, first
     from transformers.modeling_outputs import BaseModelOutput
 
     module, tokenizer, width = model.module, model.tokenizer, decoding.width
-    states, mask = (
-        value.repeat_interleave(width, dim=0)
-        for value in (module.get_encoder()(**inputs).last_hidden_state, inputs["attention_mask"])
-    )
+    values = module.get_encoder()(**inputs).last_hidden_state, inputs["attention_mask"]
+    states, mask = (value.repeat_interleave(width, dim=0) for value in values)
     cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
     rows = torch.arange(len(states), device=model.device)
 
@@ -193,8 +190,7 @@ def _search(model: Seq2Seq, inputs: dict[str, Tensor], decoding: Decoding, first
         """Continue each hypothesis from the row that the state holds; hypotheses of a source read the same."""
         cache.self_attention_cache.reorder_cache(state[0].flatten())
         inputs = {"encoder_outputs": BaseModelOutput(states), "attention_mask": mask}
-        ids = last.reshape(-1, 1)
-        logits = module(**inputs, decoder_input_ids=ids, past_key_values=cache, use_cache=True).logits
+        logits = module(**inputs, decoder_input_ids=last.reshape(-1, 1), past_key_values=cache, use_cache=True).logits
         return logits.float().log_softmax(dim=2).reshape(*last.shape, -1), (rows.reshape(last.shape),)
 
     never = tuple(token for token in (tokenizer.pad_token_id, tokenizer.unk_token_id) if token is not None)

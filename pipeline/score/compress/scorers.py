@@ -10,15 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.metrics.ndd import distance
-from pipeline.metrics.ndd.distance import (
-    MU,
-    Divergence,
-    Floats,
-    IndexArray,
-    MaskedModel,
-    Sentence,
-    SentenceModel,
-)
+from pipeline.metrics.ndd.distance import MU, Divergence, Floats, IndexArray, MaskedModel, Sentence, SentenceModel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,8 +24,7 @@ def list_spans(length: int, longest: int, *, is_released: bool = False) -> Index
     The whole sentence is none of them, since it has no neighbours. The released code by an error of one leaves out
     spans of exactly L_max words and those that hold the last word.
     """
-    longest_span = longest - is_released
-    starts, sizes = np.meshgrid(np.arange(length), np.arange(1, longest_span + 1), indexing="ij")
+    starts, sizes = np.meshgrid(np.arange(length), np.arange(1, longest - is_released + 1), indexing="ij")
     spans = np.stack([starts.ravel(), (starts + sizes).ravel()], axis=1)
     return spans[(spans[:, 1] <= length - is_released) & (spans[:, 1] - spans[:, 0] < length)]
 
@@ -197,8 +188,7 @@ def perplexity(model: MaskedModel) -> Scorer:
 
     def score_spans(words: Sentence, remainders: list[Sentence]) -> Floats:
         log_perplexity = distance.perplexity(model, [words, *remainders])["log_perplexity"].to_numpy()
-        costs: Floats = log_perplexity[1:] - log_perplexity[0]
-        return costs
+        return np.asarray(log_perplexity[1:] - log_perplexity[0])
 
     return _score_each(score_spans)
 
@@ -209,8 +199,8 @@ def cosine(model: SentenceModel) -> Scorer:
     def score_spans(words: Sentence, remainders: list[Sentence]) -> Floats:
         vectors = model.sentence_vectors([words, *remainders]).double().cpu().numpy()
         norms = np.linalg.norm(vectors, axis=1)
-        costs: Floats = 1 - vectors[1:] @ vectors[0] / np.maximum(norms[1:] * norms[0], np.finfo(np.float64).tiny)
-        return costs
+        lengths = np.maximum(norms[1:] * norms[0], np.finfo(np.float64).tiny)
+        return np.asarray(1 - vectors[1:] @ vectors[0] / lengths)
 
     return _score_each(score_spans)
 

@@ -59,8 +59,7 @@ class Compression(NamedTuple):
 
     def after(self, number: int) -> Mask:
         """Mark the words that are kept after a round: [n]."""
-        is_kept: Mask = (self.rounds == 0) | (self.rounds > number)
-        return is_kept
+        return np.asarray((self.rounds == 0) | (self.rounds > number))
 
 
 @dataclass(slots=True)
@@ -135,12 +134,10 @@ def _start(words: Sentence, tree: Tree | None, search: Search) -> _State:
 
 
 def _list_candidates(state: _State, longest: int, way: str) -> IndexArray:
-    """List the spans that may be dropped and leave enough words."""
-    spans = (
-        scorers.list_spans(len(state.places), longest, is_released=way == "released")
-        if state.heads is None
-        else trees.find_subtrees(state.heads)
-    )
+    if state.heads is None:
+        spans = scorers.list_spans(len(state.places), longest, is_released=way == "released")
+    else:
+        spans = trees.find_subtrees(state.heads)
     return spans[spans[:, 1] - spans[:, 0] <= min(longest, state.excess)]
 
 

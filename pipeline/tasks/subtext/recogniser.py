@@ -11,7 +11,6 @@ import polars as pl
 
 from pipeline import left_out, warehouse
 from pipeline.errors import BadInput, Missing, check_name
-from pipeline.examples.splits import SEED
 from pipeline.examples.subtext import contexts
 from pipeline.metrics import classification
 from pipeline.metrics.labelling import label_analysis
@@ -176,7 +175,7 @@ def make_held_out(rows: pl.DataFrame) -> list[HeldOut]:
         return classification.compute_metric(sums.astype(np.int64).reshape(*sums.shape[:-1], size, size), "f1")
 
     examples = train_rows["text"].to_list(), train_rows["label"].to_list()
-    predictions = label_analysis.predict_baselines(*examples, texts, SEED)
+    predictions = label_analysis.predict_baselines(*examples, texts)
     baselines = {name: count(labels) for name, labels in predictions.items()}
     return [HeldOut(metric="macro_f1", answer=answer, baselines=baselines, measure=measure, texts=part["text"])]
 
@@ -226,7 +225,7 @@ def measure(rows: pl.DataFrame, model: "SubtextModel") -> pl.DataFrame:
         values["macro_f1_without_context"] = classification.macro_f1(truth, without_context)
         if split == "test" and train_rows["label"].n_unique() > 1:
             examples = train_rows["text"].to_list(), train_rows["label"].to_list()
-            for name, labels in label_analysis.predict_baselines(*examples, texts, SEED).items():
+            for name, labels in label_analysis.predict_baselines(*examples, texts).items():
                 predictions = np.array([class_index[label] for label in labels])
                 values[f"{name}_baseline"] = classification.macro_f1(truth, predictions)
         row = {"split": split, "pair_count": part.height}

@@ -131,11 +131,8 @@ def _join_files(handle: Table, files: Sequence[DataFile]) -> DataFile:
     with output.create() as stream, pq.ParquetWriter(stream, columns, **options) as writer:
         for table in _join_batches(batches, row_group):
             writer.write_table(table.cast(columns), row_group_size=row_group)
-    statistics = data_file_statistics_from_parquet_metadata(
-        parquet_metadata=footers[0],
-        stats_columns=compute_statistics_plan(schema, metadata.properties),
-        parquet_column_mapping=parquet_path_to_id_mapping(schema),
-    )
+    plan, ids = compute_statistics_plan(schema, metadata.properties), parquet_path_to_id_mapping(schema)
+    statistics = data_file_statistics_from_parquet_metadata(footers[0], plan, ids)
     if statistics.record_count != sum(file.record_count for file in files):
         raise Retry(f"{statistics.record_count} rows were read of files that hold another number; nothing was changed")
     return DataFile.from_args(

@@ -170,8 +170,7 @@ class _Folder:
     states: dict[str, State]  # by path
 
     def open(self, state: State) -> Table:
-        metadata = cast("TableMetadata", state.metadata)
-        address = (catalog.NAMESPACE, self.name)
+        metadata, address = cast("TableMetadata", state.metadata), (catalog.NAMESPACE, self.name)
         return Table(address, metadata, self.scheme + state.path, self.io, cast("Catalog", None))
 
     def examine(self, state: State) -> Sequence[str]:
@@ -236,11 +235,8 @@ def _rank(states: Iterable[State], named_paths: Collection[str]) -> list[State]:
 def _describe_tables(states: Iterable[State], newest: State | None) -> list[str]:
     if newest is None:
         return []
-    last = {
-        state.table_uuid: state
-        for state in sorted(states, key=lambda s: s.version)
-        if state.snapshot_ids and state.table_uuid != newest.table_uuid
-    }
+    others = (state for state in states if state.snapshot_ids and state.table_uuid != newest.table_uuid)
+    last = {state.table_uuid: state for state in sorted(others, key=lambda state: state.version)}
     return [f"another table of {s.row_count} rows lies there, {s.name}; its files are kept" for s in last.values()]
 
 

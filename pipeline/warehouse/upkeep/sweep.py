@@ -69,8 +69,7 @@ def find_orphans(name: str, grace: timedelta) -> list[fs.FileInfo]:
     remaining = [state for state in other_states if state.path not in old]
     if unread := [state.path for state in remaining if state.metadata is None and state.is_published]:
         problem = f"{unread[0]} is damaged, so the files that it refers to are unknown; nothing was swept"
-        advice = "Restore it from a copy, or move it away if its rows are not needed"
-        raise BadInput(f"{name}: {problem}. {advice}")
+        raise BadInput(f"{name}: {problem}. Restore it from a copy, or move it away if its rows are not needed")
     if lineage.unknown:
         unknown = f"the catalog does not know {len(lineage.unknown)} states that were published, such as"
         advice = "their files are kept. `undertone recover-catalog --dry-run` shows them"
