@@ -22,7 +22,8 @@ Edit = Literal["delete", "mask", "stop_word"]
 Bools = npt.NDArray[np.bool_]
 MASK = "[MASK]"
 """Replaces a masked word by default: a word that no sentence has. `models.ndd.masked_lm` has its own `mask_word`."""
-STOP_WORD = "a"  # what replaces an English word (footnote 10, which has `that` out of domain)
+STOP_WORDS = {"en": "a", "es": "el", "zh": "的"}
+"""What replaces a word (footnote 10, which has `that` for English out of domain); the Chinese one is our own choice."""
 LONGEST = 50  # words (footnote 9)
 _PAIRS = 1 << 16  # neighbours of edits that are gone through at a time
 
@@ -39,6 +40,7 @@ def score_words(
     edit: Edit,
     *,
     divergence: Divergence = "kl",
+    stop_word: str = STOP_WORDS["en"],
     mask_word: str = MASK,
 ) -> list[Floats]:
     """Compute NDD between a sentence and its edit, for each of its words.
@@ -49,7 +51,7 @@ def score_words(
     Returns for each sentence [words], at least 0; higher is more of a predicate. The only word of a sentence has 0.
     BadInput for no such edit.
     """
-    word = _choose_word(edit, mask_word)
+    word = _choose_word(edit, stop_word, mask_word)
     word_scores = []
     for block in distance.split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
         texts: list[Sentence] = []
@@ -71,7 +73,12 @@ def score_words(
 
 
 def score_perplexity(
-    model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, mask_word: str = MASK
+    model: MaskedModel,
+    sentences: Sequence[Sentence],
+    edit: Edit,
+    *,
+    stop_word: str = STOP_WORDS["en"],
+    mask_word: str = MASK,
 ) -> list[Floats]:
     """Compute ΔPPL for each word, the paper's comparison: how much less likely the edited sentence is.
 
@@ -81,7 +88,7 @@ def score_perplexity(
     Returns for each sentence [words]; below 0 where the edit reads better. The only word of a sentence has 0 if
     deleted, as nothing is left.
     """
-    word = _choose_word(edit, mask_word)
+    word = _choose_word(edit, stop_word, mask_word)
     word_scores = []
     for block in distance.split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
         texts_by_sentence = []
@@ -110,7 +117,8 @@ def select_sentences(is_predicate: Sequence[Sequence[bool]]) -> tuple[IndexArray
     reasons = ["too_long" if len(words) > LONGEST else None if any(words) else "no_predicate" for words in is_predicate]
     schema = {"sentence": pl.Int64, "reason": pl.String}
     rows = pl.DataFrame({"sentence": range(len(reasons)), "reason": reasons}, schema)
-    return rows.filter(pl.col("reason").is_null())["sentence"].to_numpy(), rows.drop_nulls()
+    indices = rows.filter(pl.col("reason").is_null())["sentence"].to_numpy()
+    return indices, rows.drop_nulls()
 
 
 def average_precision(score: Floats, is_right: Bools) -> float:
@@ -152,25 +160,28 @@ def evaluate(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]], *
     """
     indices, dropped = select_sentences(is_predicate)
     if not len(indices):
-        problem = f"none of {len(scores)} sentences has a predicate and at most {LONGEST} words"
-        raise BadInput(f"{problem}; expected at least one")
+        raise BadInput(
+            f"none of {len(scores)} sentences has a predicate and at most {LONGEST} words; expected at least one"
+        )
     scored = [(np.asarray(scores[index], np.float64), np.asarray(is_predicate[index], bool)) for index in indices]
     sizes = np.array([len(score) for score, _ in scored])
     owner, is_right = np.repeat(np.arange(len(scored)), sizes), np.concatenate([right for _, right in scored])
     place = np.unique(np.concatenate([score for score, _ in scored]), return_inverse=True)[1]
     precision = np.array([average_precision(*sentence) for sentence in scored])
     areas = np.array([auc(*sentence) for sentence in scored])
-    numbers = [
-        (_weighted_mean(precision, times), _auc(place, is_right, times[owner]), _weighted_mean(areas, times))
-        for times in iterate_counts(len(scored), draws, SEED)
-    ]
-    counts = len(scored), len(scored), int(np.isfinite(areas).sum())
-    columns = zip(("map", "auc_pooled", "auc_mean"), np.array(numbers).T, counts, strict=True)
-    rows = [(name, values[0], *bounds(values[1:]), count) for name, values, count in columns]
+    columns: dict[str, list[float]] = {"map": [], "auc_pooled": [], "auc_mean": []}
+    for weights in iterate_counts(len(scored), draws, SEED):
+        columns["map"].append(_weighted_mean(precision, weights))
+        columns["auc_pooled"].append(_auc(place, is_right, weights[owner]))
+        columns["auc_mean"].append(_weighted_mean(areas, weights))
+    rows = []
+    for name, (value, *samples) in columns.items():
+        low, high = bounds(np.array(samples))
+        n = int(np.isfinite(areas).sum()) if name == "auc_mean" else len(scored)
+        rows.append({"metric": name, "value": value, "low": low, "high": high, "n": n})
     reasons = dropped["reason"].to_list()
-    lacking = {reason: pl.lit(reasons.count(reason), pl.Int64) for reason in ("no_predicate", "too_long")}
-    frame = pl.DataFrame(rows, schema=["metric", "value", "low", "high", "n"], orient="row").fill_nan(None)
-    return frame.with_columns(words=pl.lit(int(sizes.sum()), pl.Int64), **lacking)
+    counts = {reason: pl.lit(reasons.count(reason), pl.Int64) for reason in ("no_predicate", "too_long")}
+    return pl.DataFrame(rows).fill_nan(None).with_columns(words=pl.lit(int(sizes.sum()), pl.Int64), **counts)
 
 
 def _weighted_mean(values: Floats, weights: Floats) -> float:
@@ -180,6 +191,6 @@ def _weighted_mean(values: Floats, weights: Floats) -> float:
     return float(values[is_defined] @ weights[is_defined] / total) if total else np.nan
 
 
-def _choose_word(edit: Edit, mask_word: str) -> str:
-    words = {"delete": "", "mask": mask_word, "stop_word": STOP_WORD}
+def _choose_word(edit: Edit, stop_word: str, mask_word: str) -> str:
+    words = {"delete": "", "mask": mask_word, "stop_word": stop_word}
     return words[check_name("edit", edit, words)]
