@@ -38,7 +38,7 @@ def draw_ablation(studies: pl.DataFrame) -> str:
         for y, x in np.ndindex(4, 3):
             variant = tuple(variants[y, x].tolist())
             metrics = ("implicitness_accuracy", "pragmatics_accuracy")
-            spreads = [cells.get((*variant, metric), ()) for metric in metrics]
+            spreads: list[tuple[float, ...]] = [cells.get((*variant, metric), ()) for metric in metrics]
             texts = [" ± ".join(f"{number:.3f}" for number in spread if number is not None) for spread in spreads]
             is_best = bool(spreads[0]) and round(spreads[0][0], 3) == best
             weight = "bold" if is_best else "normal"
