@@ -65,8 +65,7 @@ def _split_clusters(pairs: pl.DataFrame, bounds: npt.NDArray[np.float64], least:
     order = pl.Series(np.random.default_rng(seed).permutation(len(sizes)))
     clusters = sizes.sort(pl.col("_size") <= least, order)
     parts = find_parts(bounds, find_middles(clusters["_size"]))
-    split = cluster.replace_strict(clusters["_cluster"], parts, return_dtype=pl.String)
-    return pairs.with_columns(split=split)
+    return pairs.with_columns(split=cluster.replace_strict(clusters["_cluster"], parts, return_dtype=pl.String))
 
 
 def measure_leakage(pairs: pl.DataFrame) -> pl.DataFrame:
@@ -88,8 +87,7 @@ def measure_leakage(pairs: pl.DataFrame) -> pl.DataFrame:
     rows = held_out.select("split", "source", **checks).with_columns(pl.col(*checks).fill_null(value=False))
     rows = pl.concat([rows, rows.with_columns(source=pl.lit("all"))])
     rows = rows.unpivot(list(checks), index=["split", "source"], variable_name="check")
-    counts = rows.group_by("split", "source", "check").agg(
-        count=pl.col("value").sum().cast(pl.Int64), share=pl.col("value").mean()
-    )
+    numbers = {"count": pl.col("value").sum().cast(pl.Int64), "share": pl.col("value").mean()}
+    counts = rows.group_by("split", "source", "check").agg(**numbers)
     split, check = pl.col("split").cast(pl.Enum(NAMES)), pl.col("check").cast(pl.Enum(list(checks)))
     return counts.sort(split, pl.col("source") == "all", "source", check)

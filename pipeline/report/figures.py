@@ -126,10 +126,17 @@ def place_mark(y: float, number: int, count: int, width: float = 0.8) -> float:
     return y + width * ((number + 0.5) / count - 0.5)
 
 
-def draw_mark(axis: Axes, y: float, row: Mapping[str, Any], look: tuple[str, str], value: str = "value") -> None:
+def get_bounds(row: Mapping[str, Any], scale: float = 1, value: str = "value") -> Floats:
+    """Return a number and the ends of its interval, `low` and `high`; NaN for what is null or absent."""
+    return scale * np.array([row.get(name) for name in (value, "low", "high")], float)
+
+
+def draw_mark(
+    axis: Axes, y: float, row: Mapping[str, Any], look: tuple[str, str], value: str = "value", *, scale: float = 1
+) -> None:
     """Draw a number and its interval from `low` to `high`; what is null or absent is left out."""
     colour, marker = look
-    middle, low, high = (np.nan if row.get(name) is None else row[name] for name in (value, "low", "high"))
+    middle, low, high = get_bounds(row, scale, value)
     axis.hlines(y, low, high, color=colour, linewidth=1.6)
     axis.plot(middle, y, marker, color=colour, markersize=6.5, markeredgecolor="white")
 
@@ -197,11 +204,8 @@ def draw_dots(
                 marks = [mark for mark in mark_names if (panel, row, mark) in keys_with_numbers]
                 for i, mark in enumerate(marks):
                     key, y_of_mark = (panel, row, mark), place_mark(y, i, len(marks))
-                    numbers = rows_by_key.get(key, {})
-                    bounds = {name: numbers.get(name) for name in ("value", "low", "high")}
-                    scaled = {name: None if bound is None else scale * bound for name, bound in bounds.items()}
                     axis.plot(printed.get(key, np.nan), y_of_mark, color=looks[mark][0], **TICK)
-                    draw_mark(axis, y_of_mark, scaled, looks[mark])
+                    draw_mark(axis, y_of_mark, rows_by_key.get(key, {}), looks[mark], scale=scale)
         keys = [Line2D([], [], color=colour, marker=marker, linewidth=1.6) for colour, marker in looks.values()]
         names = [wrap_name(name, 24, 2) for name in mark_names.values()]
         if any(panel in titles and row in row_names and mark in mark_names for panel, row, mark in printed):
@@ -313,8 +317,7 @@ def draw_trends(rows: pl.DataFrame, days: Sequence[date], steps: Sequence[str]) 
         for line, step in zip(axes, steps, strict=True):
             rows_by_day = {row["day"]: row for row in rows.filter(step=step).to_dicts()}
             for axis, name in zip(line, columns, strict=True):
-                values = [rows_by_day[day][name] if day in rows_by_day else None for day in days]
-                heights = np.array([np.nan if value is None else float(value) for value in values])
+                heights = np.array([rows_by_day.get(day, {}).get(name) for day in days], float)
                 axis.bar(range(len(days)), heights, color=colours[name], width=0.7)
                 axis.yaxis.set_major_locator(MaxNLocator(2))
                 if name == "kept_count":

@@ -130,10 +130,8 @@ def fetch(folder: Path, model_id: str) -> Model:
     """Read a model of the registry below `folder` and check it against its id."""
     path = folder / model_id
     if not path.is_dir():
-        raise Missing(
-            f"model {model_id[:12]} is not in {folder}; train it again, or copy its folder there unless an erasure "
-            "removed it"
-        )
+        remedy = "train it again, or copy its folder there unless an erasure removed it"
+        raise Missing(f"model {model_id[:12]} is not in {folder}; {remedy}")
     model = read(path)
     if model.model_id != model_id:
         raise BadInput(f"{path}: weights or configuration do not match the model id; the files were changed")

@@ -20,10 +20,8 @@ THREADS: dict[str, pl.DataType] = {
     **dict.fromkeys(("title_words", "content_words", "comment_count", "like_count"), pl.Int64()),
     **dict.fromkeys(("split", "reason"), pl.String()),
 }
-REFERENCES: dict[str, pl.DataType] = {
-    **dict.fromkeys(("source", "thread_id", "comment_id", "role"), pl.String()),
-    "place": pl.Int64(),
-}
+REFERENCES: dict[str, pl.DataType] = dict.fromkeys(("source", "thread_id", "comment_id", "role"), pl.String())
+REFERENCES |= {"place": pl.Int64()}
 _KEY = ["source", "thread_id"]
 _COMMENT = [*_KEY, "comment_id"]
 
@@ -78,10 +76,9 @@ def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = 
     if rules.first_day or rules.last_day:
         totals["written"] = pl.col("written").min()
     counts = comments.group_by(_KEY).agg(fit_count=is_fit.sum(), **totals)
-    counted_articles = articles.join(counts, on=_KEY, how="left").with_columns(
-        pl.col("comment_count", "like_count", "fit_count").fill_null(0)
-    )
-    threads = _divide(counted_articles.sort(_KEY).with_columns(reason=_find_reason(rules)), rules)
+    no_comment = pl.col("comment_count", "like_count", "fit_count").fill_null(0)
+    counted_articles = articles.join(counts, on=_KEY, how="left").with_columns(no_comment).sort(_KEY)
+    threads = _divide(counted_articles.with_columns(reason=_find_reason(rules)), rules)
     strays = comments.join(articles, on=_KEY, how="anti").sort(_COMMENT)
     dropped_articles = threads.filter(pl.col("reason").is_not_null()).select("source", "reason", row_key="thread_id")
     row_key = pl.concat_str("thread_id", "comment_id", separator="/")
@@ -100,10 +97,8 @@ def _check(name: str, rows: pl.DataFrame, key: list[str], *counts: str) -> None:
 
 
 def _find_reason(rules: Rules) -> pl.Expr:
-    broken = {
-        "short_content": pl.col("content_words") < rules.least_words,
-        "few_comments": pl.col("comment_count") < rules.least_comments,
-    }
+    broken = {"short_content": pl.col("content_words") < rules.least_words}
+    broken["few_comments"] = pl.col("comment_count") < rules.least_comments
     if rules.first_day or rules.last_day:
         broken["outside_window"] = ~pl.col("written").is_between(*parse_window(rules.first_day, rules.last_day))
     names = [pl.when(rule).then(pl.lit(name)) for name, rule in broken.items()]
@@ -121,10 +116,8 @@ def _divide(articles: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     validation = _draw(rest, f"{rules.seed}\nvalidation").head(min(rules.validation, max_count))
     parts = [part.select(*_KEY, split=pl.lit(name)) for part, name in ((test, "test"), (validation, "validation"))]
     divided = articles.join(pl.concat(parts), on=_KEY, how="left", maintain_order="left")
-    is_in = pl.col("reason").is_null()
-    return divided.with_columns(split=pl.when(is_in).then(pl.col("split").fill_null("train"))).select(
-        pl.col(name).cast(kind) for name, kind in THREADS.items()
-    )
+    split = pl.when(pl.col("reason").is_null()).then(pl.col("split").fill_null("train"))
+    return divided.with_columns(split=split).select(*THREADS).cast(pl.Schema(THREADS))
 
 
 def _draw(rows: pl.DataFrame, salt: str, ids: list[str] = _KEY) -> pl.DataFrame:
@@ -150,10 +143,8 @@ def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.Data
     """
     split_threads = threads.filter(pl.col("split").is_not_null())
     split_comments = comments.join(split_threads.select(*_KEY, "split"), on=_KEY)
-    article_groups, comment_groups = (
-        pl.concat([rows, rows.with_columns(split=pl.lit("all"))]).group_by("split")
-        for rows in (split_threads, split_comments)
-    )
+    both = (pl.concat([rows, rows.with_columns(split=pl.lit("all"))]) for rows in (split_threads, split_comments))
+    article_groups, comment_groups = (rows.group_by("split") for rows in both)
     articles = article_groups.agg(pl.col("title_words", "content_words").mean(), articles=pl.len().cast(pl.Int64))
     means = {"comment_words": pl.col("words").mean(), "likes_per_comment": pl.col("like_count").mean()}
     comment_means = comment_groups.agg(comments=pl.len().cast(pl.Int64), **means)
@@ -163,16 +154,14 @@ def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.Data
     for part in (articles, comment_means):
         rows = rows.join(part, on="split", how="left", maintain_order="left")
     rows = rows.with_columns(pl.col("articles", "comments").fill_null(0))
-    has_some = pl.when(pl.col("articles") > 0)
-    return rows.with_columns(comments_per_article=has_some.then(pl.col("comments") / pl.col("articles"))).select(
-        "split", "articles", "comments", *Part._fields[1:], *paper.columns
-    )
+    per_article = pl.when(pl.col("articles") > 0).then(pl.col("comments") / pl.col("articles"))
+    rows = rows.with_columns(comments_per_article=per_article)
+    return rows.select("split", "articles", "comments", *Part._fields[1:], *paper.columns)
 
 
 def count_categories(threads: pl.DataFrame) -> pl.DataFrame:
     """Count the articles of each category, also of none, the largest first, then by name (Figure 2; AAC-31)."""
     split_threads = threads.filter(pl.col("split").is_not_null())
     counts = split_threads.group_by("category").agg(count=pl.len().cast(pl.Int64))
-    return counts.with_columns(share=pl.col("count") / split_threads.height).sort(
-        "count", "category", descending=[True, False]
-    )
+    counts = counts.with_columns(share=pl.col("count") / split_threads.height)
+    return counts.sort("count", "category", descending=[True, False])

@@ -39,9 +39,9 @@ def cluster_near_duplicates(texts: pl.Series | Sequence[str], threshold: float =
     return rows.select(pl.col("row").min().over("cluster").cast(pl.Int64)).to_series().to_numpy()
 
 
-def add_clusters(pairs: pl.DataFrame, threshold: float = THRESHOLD) -> pl.DataFrame:
+def add_clusters(pairs: pl.DataFrame) -> pl.DataFrame:
     """Add `cluster_id`: the first pair_id of the pairs whose implicit sentences are near duplicates."""
-    cluster = pl.Series(cluster_near_duplicates(pairs["implicit"], threshold), dtype=pl.Int64)
+    cluster = pl.Series(cluster_near_duplicates(pairs["implicit"]), dtype=pl.Int64)
     return pairs.with_columns(cluster_id=pl.col("pair_id").min().over(cluster))
 
 
@@ -97,7 +97,7 @@ def _list_neighbours(buckets: list[tuple[Ints, Ints]], component: Ints, distance
 def _are_similar(incidence: sparse.csr_matrix, pairs: Ints, threshold: float) -> npt.NDArray[np.bool_]:
     size = np.diff(incidence.indptr)
     parts = np.split(pairs, range(_CHUNK, len(pairs), _CHUNK))
-    counts = [incidence[part[:, 0]].multiply(incidence[part[:, 1]]).sum(axis=1).A1 for part in parts]
-    common_count = np.concatenate(counts)
+    common = [incidence[part[:, 0]].multiply(incidence[part[:, 1]]).sum(axis=1).A1 for part in parts]
+    common_count = np.concatenate(common)
     is_similar: npt.NDArray[np.bool_] = common_count >= threshold * (size[pairs].sum(axis=1) - common_count)
     return is_similar

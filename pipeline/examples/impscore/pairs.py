@@ -214,17 +214,12 @@ def compute_statistics(pairs: pl.DataFrame) -> pl.DataFrame:
 
     Lengths are of the positive pairs; sd is the sample standard deviation, null for a single pair (IMP-20).
     """
-    implicit_length, explicit_length = (pl.col(name).str.len_chars() for name in ("implicit", "explicit"))
+    lengths = {name: pl.col(name).str.len_chars() for name in ("implicit", "explicit")}
     groups = pl.concat([pairs, pairs.with_columns(source=pl.lit("all"))]).group_by("source")
-    statistics = groups.agg(
-        positives=pl.len().cast(pl.Int64),
-        negatives=pl.col("negative").count().cast(pl.Int64),
-        implicit_mean=implicit_length.mean(),
-        implicit_sd=implicit_length.std(),
-        explicit_mean=explicit_length.mean(),
-        explicit_sd=explicit_length.std(),
-        implicit_longer=(implicit_length > explicit_length).mean(),
-    )
+    counts = {"positives": pl.len().cast(pl.Int64), "negatives": pl.col("negative").count().cast(pl.Int64)}
+    for name, length in lengths.items():
+        counts |= {f"{name}_mean": length.mean(), f"{name}_sd": length.std()}
+    statistics = groups.agg(**counts, implicit_longer=(lengths["implicit"] > lengths["explicit"]).mean())
     return statistics.sort(pl.col("source") == "all", "source")
 
 
@@ -235,9 +230,8 @@ def balance_lengths(pairs: pl.DataFrame, seed: int = SEED, tolerance: float = 0.
     kept with a longer as with a shorter implicit sentence; the surplus is dropped at random. With negatives, a mirror's
     negative differs the other way, too. Pairs without any difference stay. Rows come in the order of their ids.
     """
-    implicit, explicit, negative = (
-        pl.col(name).str.len_chars().cast(pl.Int64) for name in ("implicit", "explicit", "negative")
-    )
+    names = ("implicit", "explicit", "negative")
+    implicit, explicit, negative = (pl.col(name).str.len_chars().cast(pl.Int64) for name in names)
     negative_sign = (implicit - negative).sign() if "negative" in pairs.columns else pl.lit(0, pl.Int64)
     ordered = pairs.sort("pair_id")
     signs = ordered.with_columns(
@@ -266,12 +260,11 @@ def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:
     file, row and field for a fault.
     """
     rows = read_rows(path)
-    is_split = rows["split"].null_count() < len(rows)
-    if is_split:
+    if is_split := rows["split"].null_count() < len(rows):
         _require(path, rows, "split", "is absent, though other rows have one")
-    unsplit = rows.drop("negative", "split")
-    if not is_split:
-        rows = rows.drop("split").join(add_split(unsplit, profile, seed).select("pair_id", "split"), on="pair_id")
+    else:
+        split = add_split(rows.drop("negative", "split"), profile, seed).select("pair_id", "split")
+        rows = rows.drop("split").join(split, on="pair_id")
     parts = rows.partition_by("split") if is_split or profile == "grouped" else [rows]  # negatives stay within these
     triples = [add_negatives(part.drop("negative"), seed)[0] for part in parts]
     negatives = pl.concat(triples).select("pair_id", _negative="negative")

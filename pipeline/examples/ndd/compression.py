@@ -156,11 +156,9 @@ def _list_colloquial(path: Path, held_out: int) -> Iterator[_Item]:
 
 
 def _build_item(name: str, words: list[str] | None, labels: list[str] | None) -> _Item:
-    reason = find_fault(
-        malformed_words=words is None,
-        malformed_labels=labels is None or not set(labels) <= {"0", "1"},
-        lengths_differ=len(words or []) != len(labels or []),
-    )
+    is_malformed = labels is None or not set(labels) <= {"0", "1"}
+    differs = len(words or []) != len(labels or [])
+    reason = find_fault(malformed_words=words is None, malformed_labels=is_malformed, lengths_differ=differs)
     return _Item(name, words or [], [label == "1" for label in labels or []], "zh", None, reason)
 
 

@@ -180,11 +180,10 @@ def _draw_by_key(keys: Keys) -> Callable[[Sequence[Sentence]], Replace]:
         # of two spellings as frequent, the one with fewer capitals
         words = [min(spellings[form], key=lambda word: (-spellings[form][word], word.swapcase())) for form in forms]
         counts = np.array([spellings[form].total() for form in forms], np.int64)
-        members, rows_to_avoid = {}, {}
-        for name, form_counts in shared.items():
-            members[name] = np.array([(row[form], form_counts[form]) for form in sorted(form_counts)]).T
-        for name, avoided_forms in forms_to_avoid.items():
-            rows_to_avoid[name] = np.array([row[form] for form in avoided_forms])
+        members = {
+            name: np.array([(row[form], times[form]) for form in sorted(times)]).T for name, times in shared.items()
+        }
+        rows_to_avoid = {name: np.array([row[form] for form in avoided]) for name, avoided in forms_to_avoid.items()}
 
         def replace(sentence: Sentence, place: int, same: float, different: float) -> Pair | None:
             if (key := keys(sentence, place)) is None:
@@ -277,9 +276,8 @@ def read_graded(path: Path) -> Read:
             rows.append((name, first_text, second_text, similarity, lang, *words))
         else:
             dropped.append(("no_words", name))
-    pairs = pl.DataFrame(rows, GRADED_SCHEMA, orient="row").with_columns(
-        lang=pl.coalesce("lang", detect_language("one"))
-    )
+    pairs = pl.DataFrame(rows, GRADED_SCHEMA, orient="row")
+    pairs = pairs.with_columns(lang=pl.coalesce("lang", detect_language("one")))
     return Read(pairs, pl.DataFrame(dropped, DROPPED, orient="row"))
 
 

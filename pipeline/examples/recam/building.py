@@ -251,14 +251,9 @@ def build_items(articles: pl.DataFrame, tokens: pl.DataFrame, subtask: str) -> p
     texts = rows.select(cloze.normalise("text")).to_series()
     official = rows["split"] if "split" in rows.columns else [None] * rows.height
     splits = {text: split or choose_split(text) for text, split in dict(zip(texts, official, strict=True)).items()}
-    items = rows.with_columns(
-        item_id=pl.Series(ids, dtype=pl.String),
-        article="text",
-        question=pl.Series(questions, dtype=pl.String),
-        answer="word",
-        split=texts.replace_strict(splits, return_dtype=pl.String),
-    )
-    return items.select(list(OPEN)).sort("item_id")
+    columns = {"item_id": pl.Series(ids, dtype=pl.String), "question": pl.Series(questions, dtype=pl.String)}
+    split = texts.replace_strict(splits, return_dtype=pl.String)
+    return rows.with_columns(**columns, article="text", answer="word", split=split).select(*OPEN).sort("item_id")
 
 
 def choose_split(article: str) -> str:
@@ -338,11 +333,9 @@ def _find_reasons(pairs: pl.DataFrame, vectors: Vectors | None, threshold: float
         gold_forms = {wordnet.lemmatize(answer, upos) for upos in wordnet.POS}
         word_forms = {wordnet.lemmatize(word, upos) for upos in wordnet.POS}
         synonyms = {name for form in gold_forms | {answer} for name in wordnet.find_pools(form).synonyms}
+        is_form, is_synonym = bool(gold_forms & word_forms), bool(synonyms & (word_forms | {word}))
         reason = find_fault(
-            gold=word == answer,
-            form_of_gold=bool(gold_forms & word_forms),
-            synonym_of_gold=bool(synonyms & (word_forms | {word})),
-            similar_to_gold=cosine > threshold,
+            gold=word == answer, form_of_gold=is_form, synonym_of_gold=is_synonym, similar_to_gold=cosine > threshold
         )
         reasons.append(reason)
     return pairs.with_columns(reason=pl.Series(reasons, dtype=pl.String))

@@ -41,14 +41,10 @@ def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
     after reading to items that there are.
     """
     rows = answers.join(items.select("item_id", "label"), on="item_id", how="left", maintain_order="left")
-    rows = rows.with_columns(
-        is_right_before=pl.col("before") == pl.col("label"), is_right=pl.col("after") == pl.col("label")
-    )
-    raters = rows.group_by("rater_id").agg(
-        n=pl.col("is_right").count().cast(pl.Int64),
-        accuracy_before=pl.col("is_right_before").mean(),
-        accuracy_after=pl.col("is_right").mean(),
-    )
+    is_right = {"is_right_before": pl.col("before") == pl.col("label"), "is_right": pl.col("after") == pl.col("label")}
+    rows = rows.with_columns(**is_right)
+    means = {"accuracy_before": pl.col("is_right_before").mean(), "accuracy_after": pl.col("is_right").mean()}
+    raters = rows.group_by("rater_id").agg(n=pl.col("is_right").count().cast(pl.Int64), **means)
     raters = raters.with_columns(is_kept=(pl.col("accuracy_after") > LEAST_ACCURACY).fill_null(value=False))
     rows = rows.join(raters.select("rater_id", "is_kept"), on="rater_id", how="left", maintain_order="left")
     spans = (pl.col(name).fill_null("").str.strip_chars() == "" for name in ("span_1", "span_2"))
@@ -59,7 +55,7 @@ def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
     }  # fmt: skip
     row_key = pl.format("{}/{}", "item_id", "rater_id").alias("row_key")
     valid, dropped = split_off(rows, choose_first(faults), ["reason", row_key])
-    return Selection(valid.select(*answers.columns, "is_right_before", "is_right"), dropped, raters.sort("rater_id"))
+    return Selection(valid.select(*answers.columns, *is_right), dropped, raters.sort("rater_id"))
 
 
 def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
@@ -77,22 +73,17 @@ def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataF
         for kind, choices in (("named", is_named), ("after", after), ("second", second))
     }
     labels = items.select("item_id", "label")
-    rows_of_items = selected.join(labels, on="item_id").group_by("item_id")
-    summaries = rows_of_items.agg(
-        n=pl.len().cast(pl.Int64),
-        accuracy_before=(pl.col("before") == pl.col("label")).mean(),
-        accuracy_after=(pl.col("after") == pl.col("label")).mean(),
-        **shares,
-    )
+    means = {f"accuracy_{kind}": (pl.col(kind) == pl.col("label")).mean() for kind in ("before", "after")}
+    by_item = selected.join(labels, on="item_id").group_by("item_id")
+    summaries = by_item.agg(n=pl.len().cast(pl.Int64), **means, **shares)
     answer_counts = answers.group_by("item_id").agg(n_given=pl.len().cast(pl.Int64))
     for frame in (answer_counts, summaries):
         labels = labels.join(frame, on="item_id", how="left", maintain_order="left")
     is_enough, named_shares = pl.col("n") >= LEAST_ANSWERS, pl.col("named_shares")
-    flags = {
+    flags: dict[str, pl.Expr] = {
         "is_unanswerable": named_shares.list.get(pl.col("label")) < LEAST_RIGHT,
         "is_ambiguous": named_shares.list.eval(pl.element() > MOST_OTHERS).list.sum() >= 2,
     }
-    columns = ("item_id", "n_given", "n", "accuracy_before", "accuracy_after", "after_shares", "second_shares")
-    return labels.with_columns(pl.col("n", "n_given").fill_null(0)).select(
-        *columns, **{name: pl.when(is_enough).then(flag) for name, flag in flags.items()}
-    )
+    columns = ("item_id", "n_given", "n", *means, "after_shares", "second_shares")
+    flags = {name: pl.when(is_enough).then(flag) for name, flag in flags.items()}
+    return labels.with_columns(pl.col("n", "n_given").fill_null(0)).select(*columns, **flags)

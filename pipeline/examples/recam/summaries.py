@@ -57,11 +57,8 @@ def read(path: Path, splits: Path | None = None) -> Read:
 
 def _list_reasons(rows: pl.DataFrame) -> list[str | None]:
     """Why each article is dropped, or None; one that is dropped makes no other a duplicate."""
-    faults = {
-        "no_text": pl.col("text").is_null(),
-        "no_summary": pl.col("summary").is_null(),
-        "has_placeholder": pl.col("summary").str.contains(PLACEHOLDER, literal=True),
-    }
+    faults = {f"no_{name}": pl.col(name).is_null() for name in ("text", "summary")}
+    faults["has_placeholder"] = pl.col("summary").str.contains(PLACEHOLDER, literal=True)
     text_hash = (normalise("text") + "\n" + normalise("summary")).hash()
     reasons, seen_ids, seen_hashes = [], set(), set()
     columns = {"reason": choose_first(faults), "text_hash": text_hash}

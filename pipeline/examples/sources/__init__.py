@@ -56,18 +56,15 @@ def read_own(path: Path, keep: pl.Expr | None = None) -> Read:
     By default the label is implicit, the script of the text decides lang, and item_id is `<file>:<row>`. `keep` is as
     in `read`.
     """
-    names = ("explicit", "label", "lang", "prompt")
-    optional = {name: (name,) for name in names} | {"id": ("item_id",)}
+    optional = {name: (name,) for name in ("explicit", "label", "lang", "prompt")} | {"id": ("item_id",)}
     rows = read_table(find_files(path, "*.csv", "*.tsv", "*.jsonl", "*.parquet"), {"text": ("text",)}, optional)
-    labels = {name: name for name in ("implicit", "explicit", "neither")}
-    label = map_labels(rows, "label", labels).fill_null("implicit")
+    label = map_labels(rows, "label", {name: name for name in ("implicit", "explicit", "neither")})
     is_code = pl.col("lang").str.strip_chars().str.contains("^[a-z]{2,3}$")
     refuse(rows, is_filled("lang") & ~is_code, "lang", "two or three small letters, such as en")
     fields = {name: pl.when(is_filled(name)).then(pl.col(name).str.strip_chars()) for name in ("id", "lang", "prompt")}
-    rows = rows.with_columns(label=label, item_id=pl.coalesce(fields["id"], "item_id"))
-    rows = rows.with_columns(
-        *(scrub_column(rows[name]) for name in ("text", "explicit", "prompt")), scrub_ids(rows["item_id"], "own", None)
-    )
+    rows = rows.with_columns(label=label.fill_null("implicit"), item_id=pl.coalesce(fields["id"], "item_id"))
+    scrubbed = (scrub_column(rows[name]) for name in ("text", "explicit", "prompt"))
+    rows = rows.with_columns(*scrubbed, scrub_ids(rows["item_id"], "own", None))
     language = pl.coalesce(fields["lang"], detect_language("text"))
     return _check("own", finish(rows, fields["prompt"], lang=language), keep)
 

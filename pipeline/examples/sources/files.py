@@ -21,6 +21,7 @@ from pipeline.io.spreadsheets import restore_texts
 from pipeline.reasons import Read, choose_first, split_off
 
 PLACE = ("file", "line", "item_id")  # of a row: its file's path, its line there, and `<file name>:<row>`
+_Names = Mapping[str, tuple[str, ...]]  # our name of each column, and its names in published files
 _Rows = Iterator[tuple[int, Mapping[str, Any]]]  # the line a row begins on, and its fields
 
 
@@ -40,11 +41,7 @@ def find_files(path: Path, *patterns: str, is_each_needed: bool = False) -> list
 
 
 def read_table(
-    paths: Iterable[Path],
-    columns: Mapping[str, tuple[str, ...]],
-    optional: Mapping[str, tuple[str, ...]] | None = None,
-    *,
-    quoted: bool = True,
+    paths: Iterable[Path], columns: _Names, optional: _Names | None = None, *, quoted: bool = True
 ) -> pl.DataFrame:
     """Read rows of csv, tsv, txt (tabs), jsonl or parquet files of one layout as text; BadInput with file and line.
 
@@ -70,11 +67,7 @@ def read_table(
 
 
 def _map_columns(
-    path: Path,
-    line: int,
-    fields: Mapping[str, Any],
-    columns: Mapping[str, tuple[str, ...]],
-    optional: Mapping[str, tuple[str, ...]],
+    path: Path, line: int, fields: Mapping[str, Any], columns: _Names, optional: _Names
 ) -> dict[str, str | None]:
     key_by_name = {key.strip().lower(): key for key in fields}
     names = {
@@ -90,10 +83,8 @@ def _map_columns(
 def _format_cell(path: Path, line: int, name: str, value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, bool):
-        return str(value).lower()
     if isinstance(value, int | float):
-        return str(value)
+        return str(value).lower() if isinstance(value, bool) else str(value)
     raise BadInput(f"{path}, line {line}: field {name!r} should be text or a number but is {value!r:.60}")
 
 
@@ -228,14 +219,10 @@ def finish(
     refuse(rows, ~is_filled("item_id"), "item_id", "an id")
     refuse(rows, ~pl.col("item_id").is_first_distinct(), "item_id", "one that no other row has")
     absent = [pl.lit(None, pl.String).alias(name) for name in ("explicit", "reason") if name not in rows.columns]
-    rows = rows.with_columns(*absent).with_columns(
-        clean(name, entities=entities).replace("", None) for name in ("text", "explicit")
-    )
-    faults = {
-        "blank_text": pl.col("text").is_null(),
-        "no_label": pl.col("label").is_null(),
-        "same_text": pl.col("explicit") == pl.col("text"),
-    }
+    texts = [clean(name, entities=entities).replace("", None) for name in ("text", "explicit")]
+    rows = rows.with_columns(*absent).with_columns(texts)
+    faults = {"blank_text": pl.col("text").is_null(), "no_label": pl.col("label").is_null()}
+    faults["same_text"] = pl.col("explicit") == pl.col("text")
     needs_prompt = (pl.col("label") == "implicit") & pl.col("explicit").is_null()
     rows = rows.with_columns(
         lang=lang if isinstance(lang, pl.Expr) else pl.lit(lang),

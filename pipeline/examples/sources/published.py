@@ -39,8 +39,7 @@ def read_semeval_irony(path: Path) -> Read:
     """
     files = find_files(path, *(f"*{part}*taskA{form}.txt" for part in ("train", "gold") for form in ("_emoji", "")))
     files = [file for file in files if file.with_name(f"{file.stem}_emoji.txt") not in files]
-    names = {"label": ("Label",), "text": ("Tweet text",)}
-    rows = read_table(files, names, quoted=False)
+    rows = read_table(files, {"label": ("Label",), "text": ("Tweet text",)}, quoted=False)
     labels = {"0": "neither", **dict.fromkeys(("1", "2", "3"), "implicit")}
     return finish(rows.with_columns(label=map_labels(rows, "label", labels)), "irony_en", entities=True)
 
@@ -130,14 +129,9 @@ def read_r3(path: Path) -> Read:
     if len(implicit) != len(explicit):
         raise BadInput(f"{path / names[1]}: expected {len(explicit)} lines as in {names[0]}, found {len(implicit)}")
     rows = pl.DataFrame({"text": implicit, "explicit": explicit}).with_row_index("line", 1)
-    return finish(
-        rows.with_columns(
-            file=pl.lit(str(path / names[1])),
-            item_id=pl.format(names[1] + ":{}", "line"),
-            label=pl.lit("implicit"),
-            reason=choose_first({"no_explanation": pl.col("explicit") == ""}),
-        )
-    )
+    place = {"file": pl.lit(str(path / names[1])), "item_id": pl.format(names[1] + ":{}", "line")}
+    reason = choose_first({"no_explanation": pl.col("explicit") == ""})
+    return finish(rows.with_columns(**place, label=pl.lit("implicit"), reason=reason))
 
 
 DIALOGUE_PROMPT = "dialogue_en"
@@ -248,12 +242,8 @@ def read_toxigen(path: Path) -> Read:
     for level in ("intent", "toxicity_human"):
         rows = parse_numbers(rows, level, 1.0, 5.0)
     toxicity, intent = pl.col("toxicity_human"), pl.col("intent")
-    levels = {
-        "implicit": toxicity.is_between(2.0, 4.0) & (intent < 4.0),
-        "explicit": (toxicity > 4.0) & (intent > 4.0),
-        "neither": toxicity.is_not_null() & intent.is_not_null(),
-    }
-    label = choose_first(levels)
+    levels = {"implicit": toxicity.is_between(2.0, 4.0) & (intent < 4.0), "explicit": (toxicity > 4.0) & (intent > 4.0)}
+    label = choose_first(levels | {"neither": toxicity.is_not_null() & intent.is_not_null()})
     texts = [_decode(file, line, text) for file, line, text in rows.select("file", "line", "text").iter_rows()]
     return finish(rows.with_columns(label=label, text=pl.Series(texts, dtype=pl.String)), HATE_PROMPT)
 
@@ -312,8 +302,8 @@ def read_dghsd(path: Path) -> Read:
     names = {"id": ("acl.id",), "text": ("text",), "label": ("label",), "type": ("type",)}
     rows = read_table(find_files(path, "Dynamically*Generated*Hate*v0.2*.csv", "*v0.2*.csv")[-1:], names)
     explicit_types = dict.fromkeys(("derogation", "dehumanization", "threatening", "support"), "explicit")
-    kind = map_labels(rows, "type", {"animosity": "implicit", **explicit_types, "notgiven": "", "none": ""})
-    kind = kind.replace("", None)
+    kinds = {"animosity": "implicit", **explicit_types, "notgiven": "", "none": ""}
+    kind = map_labels(rows, "type", kinds).replace("", None)
     hate = map_labels(rows, "label", {"hate": "hate", "nothate": "neither"})
     label = pl.when(hate == "hate").then(kind).otherwise(hate)
     return finish(rows.with_columns(label=label, item_id=pl.col("id").str.strip_chars()), HATE_PROMPT)
@@ -327,8 +317,8 @@ def read_ishate(path: Path) -> Read:
     """
     names = {"text": ("text",), "implicit_layer": ("implicit_layer",)}
     rows = read_table(find_files(path, "ishate*.csv", "ishate*.parquet*"), names, {"hateful_layer": ("hateful_layer",)})
-    labels = {"Implicit HS": "implicit", "Explicit HS": "explicit", "Non-HS": "neither"}
-    layer = map_labels(rows, "implicit_layer", labels)
+    layers = {"Implicit HS": "implicit", "Explicit HS": "explicit", "Non-HS": "neither"}
+    layer = map_labels(rows, "implicit_layer", layers)
     hateful = map_labels(rows, "hateful_layer", {"HS": "", "Non-HS": "neither"}).replace("", None)
     return finish(rows.with_columns(label=pl.coalesce(layer, hateful)), HATE_PROMPT, entities=True)
 
@@ -342,9 +332,8 @@ def read_sbic(path: Path) -> Read:
     """
     names = {"text": ("post",), "offensiveYN": ("offensiveYN",), "explicit": ("targetStereotype",)}
     rows = read_table(find_files(path, "SBIC.v2.trn.csv", "SBIC.v2.dev.csv", "SBIC.v2.tst.csv"), names)
-    rows = parse_numbers(rows, "offensiveYN", 0.0, 1.0).with_columns(
-        clean(name, entities=True).fill_null("") for name in ("text", "explicit")
-    )
+    texts = [clean(name, entities=True).fill_null("") for name in ("text", "explicit")]
+    rows = parse_numbers(rows, "offensiveYN", 0.0, 1.0).with_columns(texts)
     is_offensive = (pl.col("offensiveYN") >= 0.5).fill_null(value=False)
     rows = rows.with_columns(implied=is_offensive & (pl.col("explicit") != ""))
     is_harmless = pl.col("offensiveYN").max().over("text") < 0.5

@@ -205,8 +205,7 @@ def _check_choice(entry: dict[str, Any], location: str) -> dict[str, list[Any]]:
 
 def shuffle_options(choices: pl.DataFrame) -> pl.DataFrame:
     """Shuffle each row's options, so that their position reveals nothing; the order of the rows does not matter."""
-    rng = np.random.default_rng(SEED)
-    rows = []
+    rng, rows = np.random.default_rng(SEED), []
     for row in choices.with_row_index("row").sort("item_id").iter_rows(named=True):
         order = rng.permutation(len(row["options"])).tolist()
         options = [row["options"][index] for index in order]

@@ -95,9 +95,8 @@ _WORST = 50  # disagreements
 _MOST_REPLIES = 500
 _MOST_VALUES = 50  # of a choice
 _COUNTS = ("likes", "length")  # many small ones and a few large
-_PLAIN = (
-    dict.fromkeys(("source", "lang", "band"), CHOICE) | {"day": DATE} | dict.fromkeys((*_COUNTS, "percentile"), NUMBER)
-)
+_PLAIN = {"source": CHOICE, "lang": CHOICE, "band": CHOICE, "day": DATE}
+_PLAIN |= dict.fromkeys((*_COUNTS, "percentile"), NUMBER)
 
 
 class Corpus:
@@ -131,9 +130,8 @@ class Corpus:
         labels = dict(self.select("select name, label from scores").iter_rows())
         columns = {}
         for name, kind in {**dict.fromkeys(labels, NUMBER), **_PLAIN}.items():
-            scale = (
-                f"({name} - date '1970-01-01')" if kind == DATE else f"log2({name} + 1)" if name in _COUNTS else name
-            )
+            scale = f"log2({name} + 1)" if name in _COUNTS else name
+            scale = f"({name} - date '1970-01-01')" if kind == DATE else scale
             column = Column(name, labels.get(name, name), kind, scale, name in labels, is_log=name in _COUNTS)
             if kind == CHOICE:
                 sql = f"select {name} from {comments} where {name} is not null group by 1 order by count(*) desc, 1"
@@ -148,10 +146,8 @@ class Corpus:
     def describe(self, numbers: list[int] | None = None) -> dict[str, Any]:
         """Describe all comments or those with some numbers: columns, count, days with a map, where models are weak."""
         notes = self.select("select note from notes order by 1").to_series().to_list()
-        described_columns = self.columns if numbers is None else self._list_columns(numbers)
-        columns = [
-            {**column._asdict(), "label": escape_invisible(column.label)} for column in described_columns.values()
-        ]
+        chosen = (self.columns if numbers is None else self._list_columns(numbers)).values()
+        columns = [{**column._asdict(), "label": escape_invisible(column.label)} for column in chosen]
         sql = "select distinct day::varchar from comments where projection is not null order by 1 desc"
         maps = self.select(sql).to_series().to_list()
         count = self.select("select count(*) from comments").item() if numbers is None else len(numbers)

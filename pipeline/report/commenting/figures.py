@@ -47,8 +47,7 @@ PAPER_CELLS: Cells = {  # Table 7
     for system, value in zip(SYSTEMS, row, strict=True)
 }
 
-_MEAN: dict[str, Any] = {"marker": "v", "color": plot.WARM, "markersize": 8}
-_MEAN |= {"markeredgecolor": "white", "linestyle": ""}
+_MEAN: dict[str, Any] = {**plot.STAR, "marker": "v", "color": plot.WARM, "markeredgecolor": "white", "markersize": 8}
 _CURVES: tuple[Any, ...] = ("-", (0, (4, 2)))  # of a loss on what is learnt, and on the validation split
 _POINT: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white"}
 _SYSTEM_NAMES = {fold_name(name): name for name in SYSTEMS}
@@ -81,11 +80,6 @@ def list_systems(systems: Iterable[str]) -> list[str]:
 def name_system(system: str) -> str:
     """Return the paper's name of a system; a system that it does not have keeps its name."""
     return _SYSTEM_NAMES.get(fold_name(system), system)
-
-
-def select_metric(frame: pl.DataFrame, metric: Metric) -> pl.DataFrame:
-    """Select the rows of a metric."""
-    return frame.filter((pl.col("metric") == metric[0]) & (pl.col("is_weighted") == metric[1]))
 
 
 def index_cells(frame: pl.DataFrame) -> Cells:
@@ -150,13 +144,13 @@ def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
         if len(centers) <= 12:
             axis.bar_label(bars, [f"{share:.1f} %" for share in shares], padding=2, fontsize=8)
         axis.set_ylim(top=1.3 * shares.max())
-        keys, names = [Line2D([], [], **_MEAN)], [f"mean {mean:.2f}"]
-        axis.plot(mean, 1.24 * shares.max(), **_MEAN)
+        marks = {f"mean {mean:.2f}": (mean, _MEAN)}
         if paper is not None:
-            axis.plot(paper, 1.24 * shares.max(), **plot.STAR)
-            keys, names = [*keys, Line2D([], [], **plot.STAR)], [*names, f"mean in the paper {paper:g}"]
+            marks[f"mean in the paper {paper:g}"] = paper, plot.STAR
+        for place, style in marks.values():
+            axis.plot(place, 1.24 * shares.max(), **style)
         axis.set(xlabel=f"grade of a comment, mean of its raters; n = {len(values):,} comments", ylabel="% of comments")
-        plot.draw_legend(figure, keys, names)
+        plot.draw_legend(figure, [Line2D([], [], **style) for _, style in marks.values()], [*marks])
         return plot.render_svg(figure)
 
 
@@ -166,16 +160,10 @@ def draw_correlations(frame: pl.DataFrame) -> str:
     forms = {False: "plain", True: "weighted by the grades of the references"}
     rows_by_key = index_rows(frame, "coefficient", "metric", "is_weighted")
     paper = {(kind, *metric): value for (*metric, kind), value in PAPER_CORRELATIONS.items()}
-    return plot.draw_dots(
-        rows_by_key,
-        kinds,
-        _name_metrics(frame),
-        forms,
-        printed={key: value for key, value in paper.items() if key in rows_by_key},
-        paper="printed in the paper, on its own data",
-        chance=dict.fromkeys(kinds, 0),
-        x="with 95 % interval",
-    )
+    options: dict[str, Any] = {"paper": "printed in the paper, on its own data", "x": "with 95 % interval"}
+    options["printed"] = {key: value for key, value in paper.items() if key in rows_by_key}
+    chance = dict.fromkeys(kinds, 0)
+    return plot.draw_dots(rows_by_key, kinds, _name_metrics(frame), forms, chance=chance, **options)
 
 
 def list_kinds(frame: pl.DataFrame) -> dict[str, str]:
@@ -207,8 +195,8 @@ def draw_scatter(frame: pl.DataFrame) -> str:
         figure, (axes,) = plot.create_figure((min(2.4 * len(panels), 7.2), 2.7), 1, len(panels), squeeze=False)
         longest = 0
         for axis, panel in zip(axes, panels, strict=True):
-            points = select_metric(frame, panel).select(pl.col("grade", "value").cast(pl.Float64))
-            points = points.drop_nulls().sort("grade", "value")
+            points = frame.filter(metric=panel[0], is_weighted=panel[1])
+            points = points.select(pl.col("grade", "value").cast(pl.Float64)).drop_nulls().sort("grade", "value")
             longest = max(longest, points.height)
             fit_text = _draw_fit(axis, points["grade"].to_numpy(), points["value"].to_numpy())
             axis.set_title(f"{plot.wrap_name(name_metric(*panel), 24, 2)}\n{fit_text}", fontsize=9)

@@ -27,7 +27,7 @@ def render(day: str, signatures: Sequence[str] = (), simulated_count: int = 0, *
     names = figures.list_rows(rows["correlations"]) if "correlations" in rows else []
     counts = {
         "graded comments": rows["grades"]["item_id"].n_unique() if "grades" in rows else None,
-        "metrics compared with people": len([name for name in names if name[0] != figures.HUMAN]) if names else None,
+        "metrics compared with people": sum(name != figures.HUMAN for name, _ in names) if names else None,
         "commenters": rows["systems"]["system"].n_unique() if "systems" in rows else None,
     }
     warning = (
@@ -115,15 +115,15 @@ def _build_grades(frame: pl.DataFrame) -> Section:
 
 def _build_kappa(frame: pl.DataFrame) -> Section:
     frame = frame.sort("weights")
-    columns: Columns = {"weights": "weights", "κ": format_interval}
-    columns |= {"paper, weights unknown": lambda _: f"{KAPPA:.2f}", "n": "n"}
+    printed = {"paper, weights unknown": lambda _: f"{KAPPA:.2f}"}
+    columns: Columns = {"weights": "weights", "κ": format_interval, **printed, "n": "n"}
     values = frame.select("weights", "value").iter_rows()
     finding = " and ".join(f"{format_number(value)} with {weights} weights" for weights, value in values)
-    return Section(
+    sentence = (
         f"Cohen's weighted κ is {finding}. The paper has {KAPPA} and does not name its weights (section 3). Quadratic "
-        "weights give a higher κ if most disagreements are small.",
-        *sections.tabulate(frame, columns),
+        "weights give a higher κ if most disagreements are small."
     )
+    return Section(sentence, *sections.tabulate(frame, columns))
 
 
 def _build_correlations(frame: pl.DataFrame) -> Section:
@@ -136,25 +136,19 @@ def _build_correlations(frame: pl.DataFrame) -> Section:
             plain, weighted = (rows_by_key.get(key, {}) for key in keys)
             if plain or weighted:
                 differences.append(_get_difference(plain, weighted))
-                cells = [
-                    text
-                    for row in (plain, weighted)
-                    for text in (format_interval(row), sections.format_p(row.get("p")))
-                ]
+                numbers = [(format_interval(row), sections.format_p(row.get("p"))) for row in (plain, weighted)]
                 printed = [format_number(figures.PAPER_CORRELATIONS.get(key), 4) for key in keys]
-                name, n = figures.name_metric(metric), format_count((plain or weighted)["n"])
-                rows.append([name, coefficient, *cells, format_interval(differences[-1]), *printed, n])
+                cells = [*numbers[0], *numbers[1], format_interval(differences[-1]), *printed]
+                rows.append([figures.name_metric(metric), coefficient, *cells, format_count((plain or weighted)["n"])])
         gains += _describe_gains(coefficient, differences)
-    return Section(
+    sentence = (
         f"{' '.join(gains) or 'No metric has both plain and weighted scores.'} A difference is significant if its "
         "interval excludes zero. The paper calls the improvement consistent, but its own numbers for BLEU-1 fall: from "
         "0.2145 to 0.2076 and from 0.1790 to 0.1604 (tables 3 and 4, errata E12). The row of human grades compares "
-        "two halves of the raters.",
-        ("metric", "coefficient", "plain", "p", "weighted", "p", "difference", "paper, plain", "paper, weighted", "n"),
-        rows,
-        figures.draw_correlations(frame),
-        text_count=2,
+        "two halves of the raters."
     )
+    names = ("metric", "coefficient", "plain", "p", "weighted", "p", "difference", "paper, plain", "paper, weighted")
+    return Section(sentence, (*names, "n"), rows, figures.draw_correlations(frame), text_count=2)
 
 
 def _describe_gains(coefficient: str, differences: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -163,11 +157,8 @@ def _describe_gains(coefficient: str, differences: Sequence[Mapping[str, Any]]) 
     bounded = [row for row in compared if None not in {row.get("low"), row.get("high")}]
     gain_count, loss_count = sum(row["low"] > 0 for row in bounded), sum(row["high"] < 0 for row in bounded)
     raised_count = sum(row["value"] > 0 for row in compared)
-    gain = (
-        f"Weights raise {coefficient} of {raised_count} of {len(compared)} metrics ({gain_count} significantly) and "
-        f"lower it significantly for {loss_count}."
-    )
-    return [gain] if compared else []
+    gain = f"Weights raise {coefficient} of {raised_count} of {len(compared)} metrics ({gain_count} significantly)"
+    return [f"{gain} and lower it significantly for {loss_count}."] if compared else []
 
 
 def _get_difference(plain: Mapping[str, Any], weighted: Mapping[str, Any]) -> dict[str, float | None]:
@@ -188,7 +179,7 @@ def _build_scatter(frame: pl.DataFrame) -> Section:
         raise BadInput("scatter: expected a row with value and grade, found none")
     rows = []
     for metric in figures.list_rows(frame):
-        part = figures.select_metric(frame, metric)
+        part = frame.filter(metric=metric[0], is_weighted=metric[1])
         moments = [number for name in ("value", "grade") for number in (part[name].mean(), part[name].std())]
         rows.append([figures.name_metric(*metric), *map(format_number, moments), format_count(part.height)])
     panels = ", ".join(figures.name_metric(*panel) for panel in figures.PANELS)
@@ -231,23 +222,21 @@ def _format_ratios(metric: str) -> str:
 
 def _build_systems(frame: pl.DataFrame) -> Section:
     names, metrics = figures.list_systems(frame["system"]), figures.list_rows(frame)
-    tables = {
-        "here": figures.build_values(metrics, names, figures.index_cells(frame)),
-        "in the paper": figures.build_values(metrics, names, figures.PAPER_CELLS),
-    }
+    cells = {"here": figures.index_cells(frame), "in the paper": figures.PAPER_CELLS}
+    tables = {origin: figures.build_values(metrics, names, cells_there) for origin, cells_there in cells.items()}
     people = (figures.HUMAN, False)
     rows = []
     for y, metric in enumerate(metrics):
-        counts = figures.select_metric(frame, metric)["n"]
+        counts = frame.filter(metric=metric[0], is_weighted=metric[1])["n"]
         for origin, values in tables.items():
             is_here = origin == "here"
             if is_here or np.isfinite(values[y]).any():
                 ranks = zip(values[y], figures.rank_values(values[y]), strict=True)
-                cells = [f"{sections.BEST if rank == 1 else ''}{format_number(value)}" for value, rank in ranks]
+                texts = [f"{sections.BEST if rank == 1 else ''}{format_number(value)}" for value, rank in ranks]
                 is_compared = people in metrics and metric != people
                 tau = figures.compute_tau(values[y], values[metrics.index(people)]) if is_compared else None
                 n = sections.format_range(counts) if is_here else "–"
-                rows.append([figures.name_metric(*metric), origin, *cells, sections.format_signed(tau, 2), n])
+                rows.append([figures.name_metric(*metric), origin, *texts, sections.format_signed(tau, 2), n])
     sentence = (
         f"{_describe_winners(metrics, names, tables['here'])} Kendall's τ compares a metric's order of the commenters "
         "with the order by human grades. The paper's text calls IR-TC best under most metrics. In its table 7, IR-TC "
@@ -260,9 +249,8 @@ def _build_systems(frame: pl.DataFrame) -> Section:
 def _describe_winners(metrics: Sequence[figures.Metric], names: Sequence[str], values: Floats) -> str:
     findings = []
     for is_people in (False, True):
-        ranks = [
-            figures.rank_values(values[y]) for y, row in enumerate(metrics) if (row[0] == figures.HUMAN) == is_people
-        ]
+        places = [y for y, row in enumerate(metrics) if (row[0] == figures.HUMAN) == is_people]
+        ranks = [figures.rank_values(values[y]) for y in places]
         wins = (np.array(ranks).reshape(-1, len(names)) == 1).sum(axis=0)
         order = sorted(np.flatnonzero(wins).tolist(), key=lambda x: -wins[x])
         firsts = [f"{figures.name_system(names[x])}{'' if is_people else f' ({wins[x]})'}" for x in order]
@@ -304,15 +292,16 @@ def _format_score(row: Mapping[str, Any]) -> str:
 def _build_numbers(frame: pl.DataFrame) -> Section:
     frame = frame.sort("metric", "subset", "split", "baseline_name", nulls_last=True)
     compared = frame.drop_nulls(["value", "baseline"])
-    columns: Columns = {"measure": lambda row: row["metric"].replace("_", " ")}
-    columns |= {"subset": lambda row: row["subset"] or "all", "split": "split"}
-    columns |= {"baseline name": lambda row: row["baseline_name"] or "–", "value": "value", "baseline": "baseline"}
-    columns["difference"] = lambda row: sections.format_signed(_subtract(row["value"], row["baseline"]))
+    columns: Columns = {
+        "measure": lambda row: row["metric"].replace("_", " "), "subset": lambda row: row["subset"] or "all",
+        "split": "split", "baseline name": "baseline_name", "value": "value", "baseline": "baseline",
+        "difference": lambda row: sections.format_signed(_subtract(row["value"], row["baseline"])), "n": "pair_count",
+    }  # fmt: skip
     sentence = (
         f"{compared.filter(pl.col('value') > pl.col('baseline')).height} of {compared.height} numbers are above their "
         "baseline. For an error, a lower number is better. The paper has no such scorer."
     )
-    return Section(sentence, *sections.tabulate(frame, columns | {"n": "pair_count"}), text_count=4)
+    return Section(sentence, *sections.tabulate(frame, columns), text_count=4)
 
 
 def _build_history(frame: pl.DataFrame) -> Section:
@@ -321,22 +310,21 @@ def _build_history(frame: pl.DataFrame) -> Section:
         part = frame.filter(pl.col("system") == name).sort("epoch")
         best = part.drop_nulls("validation_loss").sort("validation_loss", "epoch").to_dicts()[:1] or [{}]
         last = part.row(-1, named=True)
-        losses = last["train_loss"], last["validation_loss"], best[0].get("validation_loss")
+        numbers = last["train_loss"], last["validation_loss"], best[0].get("validation_loss")
         epoch = format_count(best[0].get("epoch"))
-        rows.append([figures.name_system(name), format_count(part.height), *map(format_number, losses), epoch])
-    return Section(
-        "If the validation loss rises while the training loss falls, the commenter overfits its training articles.",
-        ("commenter", "epochs", "final training loss", "final validation loss", "lowest validation loss", "at epoch"),
-        rows,
-        figures.draw_history(frame),
+        rows.append([figures.name_system(name), format_count(part.height), *map(format_number, numbers), epoch])
+    sentence = (
+        "If the validation loss rises while the training loss falls, the commenter overfits its training articles."
     )
+    losses = ("final training loss", "final validation loss", "lowest validation loss")
+    return Section(sentence, ("commenter", "epochs", *losses, "at epoch"), rows, figures.draw_history(frame))
 
 
 def _build_errata(frame: pl.DataFrame) -> Section:
     answers = {True: "yes", False: "no", None: "undecided"}
     yes, no = ((frame["holds"] == answer).sum() for answer in (True, False))
-    columns: Columns = {"paper": "system", "place": lambda row: row["place"] or "–", "claim": "claim"}
-    columns |= {"found": lambda row: row["found"] or "–", "holds": lambda row: answers[row["holds"]]}
+    columns: Columns = {"paper": "system", "place": "place", "claim": "claim", "found": "found"}
+    columns["holds"] = lambda row: answers[row["holds"]]
     sentence = (
         f"{yes} of {frame.height} claims hold, {no} do not (errata E11 and E12). The table compares each claim with "
         "the paper's own numbers."

@@ -55,11 +55,9 @@ def render(
 
 def _format_warning(rows: pl.DataFrame) -> str:
     missing = rows.filter(status="missing").sort("day", "step")
-    if not missing.height:
-        return ""
     names = [f"{step} of {day}" for day, step in missing.select("day", "step").head(5).iter_rows()]
     more = f" and {missing.height - 5} more" if missing.height > 5 else ""
-    return f"Missing: {', '.join(names)}{more}. `undertone heal` creates missing tokens and scores."
+    return f"Missing: {', '.join(names)}{more}. `undertone heal` creates missing tokens and scores." if names else ""
 
 
 def _build_cell(rows: pl.DataFrame | None) -> dict[str, str]:
@@ -155,14 +153,10 @@ def _format_totals(family: str, step: str, rows: pl.DataFrame) -> list[str]:
     total = {name: float(rows[name].sum()) if rows[name].count() else None for name in _SUMMED}
     kept_count, seconds, size = total["kept_count"], total["seconds"], total["byte_count"]
     rate = kept_count / seconds if kept_count and seconds else None
-    megabytes = None if size is None else size / 1e6
     tokens = " + ".join(format_count(total[name]) for name in ("input_tokens", "output_tokens"))
-    numbers = ((seconds, 1), (rate, 0), (megabytes, 1))
-    return [
-        family, step, str(rows.height), format_count(kept_count),
-        *(format_number(value, digits, ",") for value, digits in numbers),
-        "–" if total["input_tokens"] is None else tokens, format_number(total["cost_usd"], 4),
-    ]  # fmt: skip
+    numbers = ((kept_count, 0), (seconds, 1), (rate, 0), (None if size is None else size / 1e6, 1))
+    cells = [family, step, str(rows.height), *(format_number(value, digits, ",") for value, digits in numbers)]
+    return [*cells, "–" if total["input_tokens"] is None else tokens, format_number(total["cost_usd"], 4)]
 
 
 def _format_share(value: float | None) -> str:

@@ -89,11 +89,10 @@ def _mark_words(row: Mapping[str, Any]) -> list[tuple[str, float | None]]:
 
 
 def _list_warnings(contents: Contents) -> list[str]:
-    model, warnings = contents["model"], []
+    model, warnings = contents["model"], [contents["weakness"]] if contents["weakness"] else []
     if model and "undertone-sample" in model["completion_models"]:
         origin = "The model learned from the sample that ships with Undertone."
-        warnings.append(f"{origin} Its scores are a demonstration, not a result.")
-    warnings += [contents["weakness"]] if contents["weakness"] else []
+        warnings.insert(0, f"{origin} Its scores are a demonstration, not a result.")
     if other_langs := sorted(set(contents["scores"]["lang"].unique()) - {"en"}):
         scores = f"Scores in {', '.join(other_langs)}"
         warnings.append(f"ImpScore is a measure for English. {scores} are an extension; their signatures mark them.")
@@ -112,8 +111,8 @@ def _build_change(changes: pl.DataFrame, examples: pl.DataFrame) -> dict[str, An
     rows = changes.to_dicts()
     for row in rows:
         row["name"] = f"{row['source']} ({row['lang']})"
-        row["interval"] = _format_interval(*(row[name] for name in ("change", "low", "high")))
-        row["judged"] = _format_interval(*(row[name] for name in ("corrected", "corrected_low", "corrected_high")))
+        row["interval"] = _format_interval(row["change"], row["low"], row["high"])
+        row["judged"] = _format_interval(row["corrected"], row["corrected_low"], row["corrected_high"])
     sentences = [_describe_changes(rows), _describe_quarter(rows[0]), _describe_corrected(rows[0]), _count(rows)]
     return {
         "rows": rows,
@@ -160,8 +159,7 @@ def _describe_corrected(row: dict[str, Any]) -> str:
 
 
 def _count(rows: list[dict[str, Any]]) -> str:
-    now, before, threads = (
-        sum(row[name] for row in rows) for name in ("comment_count", "comment_count_before", "thread_count")
-    )
+    names = ("comment_count", "comment_count_before", "thread_count")
+    now, before, threads = (sum(row[name] for row in rows) for name in names)
     counts = f"{format_count(now)} comments in {format_count(threads)} threads are compared with {format_count(before)}"
     return f"{counts} of last week ({format_number(100 * (now / before - 1), 0, '+')} %)."

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -39,10 +38,11 @@ def draw_ablation(studies: pl.DataFrame) -> str:
         for y, x in np.ndindex(4, 3):
             variant = tuple(variants[y, x].tolist())
             metrics = ("implicitness_accuracy", "pragmatics_accuracy")
-            spreads = [cells.get((*variant, metric)) for metric in metrics]
-            is_best = spreads[0] is not None and round(spreads[0][0], 3) == best
+            spreads: list[tuple[float, ...]] = [cells.get((*variant, metric), ()) for metric in metrics]
+            texts = [" ± ".join(f"{number:.3f}" for number in spread if number is not None) for spread in spreads]
+            is_best = bool(spreads[0]) and round(spreads[0][0], 3) == best
             weight = "bold" if is_best else "normal"
-            _write_cell(left_axis, x, y, [_format_spread(spread) for spread in spreads], plot.INK, weight)
+            _write_cell(left_axis, x, y, [text or "–" for text in texts], plot.INK, weight)
             _write_cell(right_axis, x, y, [f"{number:.3f}" for number in TABLE_2[variant]], plot.GREY)
             if is_best:
                 plot.frame_cell(left_axis, x, y)
@@ -50,21 +50,14 @@ def draw_ablation(studies: pl.DataFrame) -> str:
         left_axis.set_title("measured", fontsize=9)
         right_axis.set_title("printed in the paper", fontsize=9, color=plot.GREY)
         right_axis.tick_params(labelcolor=plot.GREY, labelleft=False)
-        figure.supxlabel(
-            "top: implicitness accuracy (sets the colour of the cell); bottom: pragmatics accuracy", fontsize=8
-        )
+        note = "top: implicitness accuracy (sets the colour of the cell); bottom: pragmatics accuracy"
+        figure.supxlabel(note, fontsize=8)
         return plot.render_svg(figure)
 
 
 def _write_cell(axis: Axes, x: int, y: int, lines: Sequence[str], colour: str, weight: str = "normal") -> None:
     plot.write_text(axis, x, y - 0.17, lines[0], color=colour, weight=weight, fontsize=9)
     plot.write_text(axis, x, y + 0.2, lines[1], color=colour)
-
-
-def _format_spread(mean_and_sd: tuple[float, float | None] | None) -> str:
-    if mean_and_sd is None:
-        return "–"
-    return f"{mean_and_sd[0]:.3f}" if mean_and_sd[1] is None else f"{mean_and_sd[0]:.3f} ± {mean_and_sd[1]:.3f}"
 
 
 def _fit_range(values: plot.Floats) -> Normalize:
@@ -164,9 +157,8 @@ def draw_diversity(studies: pl.DataFrame) -> str:
             axis.hlines(y, row["q25"], row["q75"], color=plot.ACCENT, linewidth=9)
             axis.vlines(row["q50"], y - 0.2, y + 0.2, color="white", linewidth=2)
             plot.write_note(axis, y, f"n = {row['row_count']:,}")
-        axis.set_xlim(left=0)
         legend = "bar: quartiles and median; thick line: 5 to 95 %; thin line: all; n: pairs"
-        axis.set_xlabel(f"pragmatic distance ΔP of random pairs\n{legend}")
+        axis.set(xlim=(0, None), xlabel=f"pragmatic distance ΔP of random pairs\n{legend}")
         return plot.render_svg(figure)
 
 
@@ -199,8 +191,7 @@ def draw_calibration(studies: pl.DataFrame) -> str:
             axis.plot(knots_x, knots_y, color=plot.FAINT, linewidth=1.4, drawstyle="steps-post")
             axis.vlines(x, curve["low"], curve["high"], color=plot.ACCENT, linewidth=1.4)
             axis.plot(x, curve["value"], "o", color=plot.ACCENT, markersize=6, markeredgecolor="white")
-            axis.set_xlabel(plot.wrap_name(a, 44))
-            axis.set_ylabel(plot.wrap_name(b, 34))
+            axis.set(xlabel=plot.wrap_name(a, 44), ylabel=plot.wrap_name(b, 34))
         return plot.render_svg(figure)
 
 
@@ -214,12 +205,17 @@ def draw_detection(studies: pl.DataFrame) -> str:
         for i, name in enumerate(names):
             part = accuracies.filter(pl.col("by") == name)
             columns = np.array([bins.index(label) for label in part["subset"]])
-            _draw_line(axis, part, columns, len(bins), 0.09 * (i - (len(names) - 1) / 2), i)
+            value, low, high = (part[end].cast(pl.Float64).to_numpy() for end in ("value", "low", "high"))
+            step, (colour, marker) = 0.09 * (i - (len(names) - 1) / 2), plot.pick_look(i)
+            line = np.full(len(bins), np.nan)
+            line[columns] = value
+            axis.plot(np.arange(len(bins)) + step, line, color=colour, marker=marker, markersize=6, linewidth=1.5)
+            axis.vlines(columns + step, low, high, color=colour, linewidth=1.2)
             counts = {label: row for label, *row in part.select("subset", "row_count", "effective_count").iter_rows()}
             for column, label in enumerate(bins):
                 n, effective = counts.get(label, (0, None))
                 count_text = f"{n:,}" if effective is None else f"{n:,}\n({effective:,})"
-                plot.write_text(below, column, i, count_text, color=plot.pick_look(i)[0])
+                plot.write_text(below, column, i, count_text, color=colour)
         axis.set(ylim=(-0.03, 1.03), ylabel="detected as problematic", xlim=(-0.5, len(bins) - 0.5))
         axis.grid(axis="y", color=plot.PALE, linewidth=0.6)
         axis.set_xticks(range(len(bins)), [label.replace("-", "–") for label in bins], fontsize=8)
@@ -232,20 +228,8 @@ def draw_detection(studies: pl.DataFrame) -> str:
         below.set_ylim(len(names) - 0.5, -0.5)
         below.tick_params(length=0, labelbottom=False)
         below.spines[:].set_visible(False)
-        note = "n; in brackets: n without near duplicates, the basis of the 95 % intervals"
-        figure.supxlabel(note, fontsize=8)
+        figure.supxlabel("n; in brackets: n without near duplicates, the basis of the 95 % intervals", fontsize=8)
         return plot.render_svg(figure)
-
-
-def _draw_line(
-    axis: Axes, part: pl.DataFrame, columns: npt.NDArray[np.intp], bins: int, step: float, number: int
-) -> None:
-    value, low, high = (part[name].cast(pl.Float64).to_numpy() for name in ("value", "low", "high"))
-    line = np.full(bins, np.nan)
-    line[columns] = value
-    colour, marker = plot.pick_look(number)
-    axis.plot(np.arange(bins) + step, line, color=colour, marker=marker, markersize=6, linewidth=1.5)
-    axis.vlines(columns + step, low, high, color=colour, linewidth=1.2)
 
 
 AROUND = LinearSegmentedColormap.from_list("around", [plot.WARM, "#f7f7f7", plot.ACCENT])
@@ -257,6 +241,7 @@ def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
     The triples have i1, i2, i3 (implicit, explicit, foreign explicit), near, far (ΔP of both pairs) and split.
     """
     rows = triples.filter(pl.col("split") == split)
+    style: dict[str, Any] = {"widths": 0.6, "showextrema": False}
     sentences = [("i1", "implicit", plot.ACCENT), ("i2", "its explicit\nform", plot.GREY)]
     panels = {
         "implicitness I": [*sentences, ("i3", "explicit form\nof another pair", plot.HUES[1])],
@@ -266,21 +251,17 @@ def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
         figure, axes = plot.create_figure((7.2, 3.3), 1, 2, width_ratios=(3, 2.1))
         for axis, (title, columns) in zip(axes, panels.items(), strict=True):
             for place, (column, _, colour) in enumerate(columns):
-                _draw_violin(axis, place, rows[column].to_numpy(), colour)
+                values = rows[column].to_numpy()
+                axis.violinplot([values], [place], facecolor=(colour, 0.35), linecolor=colour, **style)
+                low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
+                axis.vlines(place, low, high, color=colour, linewidth=5)
+                axis.plot(place, middle, "o", color="white", markeredgecolor=plot.INK, markersize=5, zorder=3)
+                axis.text(place + 0.32, values.mean(), f"{values.mean():.3f}", va="center", fontsize=8)
             axis.set_xticks(range(len(columns)), [name for _, name, _ in columns])
-            axis.set_xlim(-0.5, len(columns) - 0.25)
-            axis.set_ylabel(title)
+            axis.set(xlim=(-0.5, len(columns) - 0.25), ylabel=title)
         note = f"{rows.height:,} triples of the {split} split; bar: quartiles, white dot: median, number: mean"
         figure.supxlabel(note, fontsize=8)
         return plot.render_svg(figure)
-
-
-def _draw_violin(axis: Axes, place: int, values: plot.Floats, colour: str) -> None:
-    axis.violinplot([values], [place], widths=0.6, showextrema=False, facecolor=(colour, 0.35), linecolor=colour)
-    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))
-    axis.vlines(place, low, high, color=colour, linewidth=5)
-    axis.plot(place, middle, "o", color="white", markeredgecolor=plot.INK, markersize=5, zorder=3)
-    axis.text(place + 0.32, values.mean(), f"{values.mean():.3f}", va="center", fontsize=8)
 
 
 def draw_audit(audit: pl.DataFrame) -> str:
@@ -302,7 +283,7 @@ def draw_audit(audit: pl.DataFrame) -> str:
             size = 9 if kind == "the model" else 7.5
             axis.plot(part["accuracy"], heights, marker, color=colour, markersize=size, markeredgecolor="white")
         for y, subset in enumerate(subsets):
-            plot.write_note(axis, y, f"n = {audit.filter(pl.col('subset') == subset)['pair_count'][0]:,}")
+            plot.write_note(axis, y, f"n = {audit.filter(subset=subset)['pair_count'][0]:,}")
             axis.axhline(y + 0.5, color=plot.PALE, linewidth=0.6)
         axis.set_xlim(min(0.4, axis.get_xlim()[0]), 1.01)
         axis.set_xlabel("implicitness accuracy; dashed: chance; n: triples")
@@ -337,9 +318,8 @@ def draw_spaces(
             names = [plot.wrap_name(kind, 22, 2) for kind in kinds]
             plot.draw_legend(figure, keys, names, 4, is_below=True)
         else:
-            figure.supxlabel(
-                f"{len(kinds):,} groups; lines connect each sentence with the centre of its group", fontsize=8
-            )
+            note = f"{len(kinds):,} groups; lines connect each sentence with the centre of its group"
+            figure.supxlabel(note, fontsize=8)
         return plot.render_svg(figure)
 
 
@@ -355,13 +335,11 @@ def draw_matrix(names: Sequence[str], values: plot.Floats, title: str = "") -> s
     size = max(min(0.85, 5.6 / max(len(names), 1)), 0.45)  # inches a column
     is_tight = size < 0.8
     with plot.use_style():
-        inches = (size * len(names) + 1.4, 0.4 * len(names) + 0.7 + 0.9 * is_tight)
-        figure, axis = plot.create_figure(inches)
+        figure, axis = plot.create_figure((size * len(names) + 1.4, 0.4 * len(names) + 0.7 + 0.9 * is_tight))
         labels = [plot.wrap_name(name, 20 if is_tight else 11) for name in names]
         plot.draw_grid(axis, [plot.wrap_name(name) for name in names], labels, values, AROUND, Normalize(-1, 1))
         axis.tick_params(axis="x", labelrotation=90 if is_tight else 0)
         for (y, x), value in np.ndenumerate(values):
-            ink = "white" if abs(value) > 0.75 else plot.INK
-            plot.write_text(axis, x, y, format_number(value, 2), color=ink)
+            plot.write_text(axis, x, y, format_number(value, 2), color="white" if abs(value) > 0.75 else plot.INK)
         axis.set_title(title, fontsize=9)
         return plot.render_svg(figure)

@@ -76,7 +76,7 @@ def _build_sections(contents: Contents) -> Iterable[Section]:
 
 
 def _select_test(rows: pl.DataFrame) -> pl.DataFrame:
-    test = rows.filter(pl.col("split") == "test")
+    test = rows.filter(split="test")
     return test if test.height else rows
 
 
@@ -113,45 +113,42 @@ def _build_separation(triples: pl.DataFrame) -> Section:
 def _build_audit(audit: pl.DataFrame) -> Section:
     best = audit.sort(pl.col("subset") != "all", "subset", -pl.col("accuracy"), "baseline").row(0, named=True)
     scope = "all sources" if best["subset"] == "all" else best["subset"]
-    kinds = order_names(audit["baseline"], BASELINES)
-    has_model = "model" in audit.columns
-    model_text = f", and the model in {format_number(best['model'])}" if has_model else ""
+    model_text = f", and the model in {format_number(best['model'])}" if "model" in best else ""
     table = audit.pivot("baseline", index=[c for c in audit.columns if c not in ("baseline", "accuracy")])
     table = table.sort(pl.col("subset") != "all", "subset")
-    columns = [*kinds, *(["model"] if has_model else [])]
-    return Section(
+    columns = [*order_names(audit["baseline"], BASELINES), *(["model"] if "model" in best else [])]
+    sentence = (
         f"On {scope}, {best['baseline']} alone finds the implicit sentence in {format_number(best['accuracy'])} of "
-        f"cases{model_text}. The paper has no such baselines. Compare its accuracies with these numbers.",
-        ("pairs from", *columns, "triples"),
-        format_cells(table.select("subset", *columns, "pair_count")),
-        figures.draw_audit(audit),
+        f"cases{model_text}. The paper has no such baselines. Compare its accuracies with these numbers."
     )
+    cells = format_cells(table.select("subset", *columns, "pair_count"))
+    return Section(sentence, ("pairs from", *columns, "triples"), cells, figures.draw_audit(audit))
 
 
 def _build_evaluations(evaluations: pl.DataFrame) -> Section:
     is_mean = pl.col("metric").str.contains("_(of|distance)_")  # shown by the separation, with percentiles
     rows = _select_test(evaluations.filter((pl.col("epoch") == 0) & ~is_mean))  # the others are the training's curve
-    return Section(
+    sentence = (
         "The metrics are both accuracies of section 5.1, and the rank correlations and the choice accuracy of section "
-        "6.2. The baseline is the best one that was measured.",
-        ("metric", "split", "subset", "baseline name", "value", "baseline", "pairs"),
-        format_cells(rows.select("metric", "split", "subset", "baseline_name", "value", "baseline", "pair_count")),
-        text_count=4,
+        "6.2. The baseline is the best one that was measured."
     )
+    names = ("metric", "split", "subset", "baseline name", "value", "baseline", "pairs")
+    cells = rows.select("metric", "split", "subset", "baseline_name", "value", "baseline", "pair_count")
+    return Section(sentence, names, format_cells(cells), text_count=4)
 
 
 def _build_spaces(spaces: Spaces) -> Section:
     names, groups = ("pragmatic space", "semantic space"), spaces["groups"]
     pragmatic, semantic = silhouettes = [format_number(value) for value in spaces["silhouettes"]]
     counts = [format_count(len(groups)), format_count(len(set(groups)))]
-    return Section(
+    sentence = (
         f"The mean silhouette of the groups is {pragmatic} in the pragmatic space and {semantic} in the semantic "
         "space. In the paper's figures, groups cluster in the pragmatic space and scatter in the semantic space "
-        "(section 6.4, figures 11 to 13).",
-        ("space", "silhouette", "sentences", "groups"),
-        [[name, silhouette, *counts] for name, silhouette in zip(names, silhouettes, strict=True)],
-        figures.draw_spaces(spaces["points"], groups, names, spaces["silhouettes"]),
+        "(section 6.4, figures 11 to 13)."
     )
+    cells = [[name, silhouette, *counts] for name, silhouette in zip(names, silhouettes, strict=True)]
+    figure = figures.draw_spaces(spaces["points"], groups, names, spaces["silhouettes"])
+    return Section(sentence, ("space", "silhouette", "sentences", "groups"), cells, figure)
 
 
 def _build_ablation(studies: pl.DataFrame) -> Section:
@@ -160,8 +157,8 @@ def _build_ablation(studies: pl.DataFrame) -> Section:
     table = averages.pivot("metric", index=[*keys, "run_count"], values=["value", "sd"])
     paper = [" / ".join(map(format_number, TABLE_2.get(variant, ()))) for variant in table.select(keys).iter_rows()]
     columns = [f"{kind}_{metric}_accuracy" for metric in keys[:2] for kind in ("value", "sd")]
-    table = table.with_columns(pl.lit(None, pl.Float64).alias(name) for name in columns if name not in table.columns)
-    table = table.with_columns(pl.col("space").replace(SPACES), paper=pl.Series(paper, dtype=pl.String))
+    absent = [pl.lit(None, pl.Float64).alias(name) for name in columns if name not in table.columns]
+    table = table.with_columns(pl.col("space").replace(SPACES), *absent, paper=pl.Series(paper, dtype=pl.String))
     means = averages.filter(pl.col("metric") == "implicitness_accuracy")
     cosine, euclidean = (means.filter(pl.col("implicitness") == kind)["value"] for kind in ("cosine", "euclidean"))
     finding = (
@@ -195,9 +192,8 @@ def _build_sensitivity(studies: pl.DataFrame) -> Section:
 
 
 def _format_spreads(quantiles: pl.DataFrame, *counts: pl.Expr, has_percentiles: bool = False) -> list[list[str]]:
-    is_implicit = pl.col("subset").str.ends_with(IMPLICIT)
-    part = pl.when(is_implicit).then(pl.lit("implicit")).otherwise(pl.lit("all"))
     name = pl.col("subset").str.strip_suffix(IMPLICIT)
+    part = pl.when(name != pl.col("subset")).then(pl.lit("implicit")).otherwise(pl.lit("all"))
     cells = format_cells(quantiles.select(name, part, *_SPREAD, "row_count", *counts))
     for cell, row in zip(cells, quantiles.iter_rows(named=True), strict=True) if has_percentiles else ():
         for place, metric in enumerate(_SPREAD, 2):
@@ -215,15 +211,14 @@ def _build_data_sets(studies: pl.DataFrame) -> Section:
     rows = full_sets.to_dicts()
     ends = zip(("most", "least"), (rows[0], rows[-1]), strict=True) if len(rows) > 1 else ()
     extremes = ", ".join(f"{row['subset']} is the {end} implicit, {_format_reading(row, 'mean')}" for end, row in ends)
-    return Section(
+    sentence = (
         f"{extremes or 'The table shows the mean and the spread of the scores'}. P: percentile in the reference. "
         "In the paper, Adversarial is the most implicit of six data sets, and Davidson is very low. The implicit part "
-        "of a data set scores higher than the whole data set (section 7.1, figures 5 and 14).",
-        ("data set", "part", *SPREAD_NAMES, "sentences", "in the paper"),
-        _format_spreads(quantiles, study_rows.find_paper_count("subset").alias("paper"), has_percentiles=True),
-        figures.draw_data_sets(studies),
-        text_count=2,
+        "of a data set scores higher than the whole data set (section 7.1, figures 5 and 14)."
     )
+    cells = _format_spreads(quantiles, study_rows.find_paper_count().alias("paper"), has_percentiles=True)
+    names = ("data set", "part", *SPREAD_NAMES, "sentences", "in the paper")
+    return Section(sentence, names, cells, figures.draw_data_sets(studies), text_count=2)
 
 
 def _build_diversity(studies: pl.DataFrame) -> Section:
@@ -247,14 +242,14 @@ def _build_detection(studies: pl.DataFrame) -> Section:
         for part in accuracies.drop_nulls("value").partition_by("by", maintain_order=True)
     ]
     numbers = (pl.col("percentile").cast(pl.Int64), "value", "low", "high", "row_count", "effective_count")
-    return Section(
+    sentence = (
         f"Accuracy in the least and in the most implicit bin with texts: {'; '.join(trends)}. In the paper, accuracy "
-        "falls as implicitness rises (section 7.2, figures 7 and 16).",
-        ("detector", "implicitness", "percentile", "accuracy", "95 % from", "to", "texts", "without near duplicates"),
-        format_cells(accuracies.select("by", pl.col("subset").str.replace_all("-", "–"), *numbers)),
-        figures.draw_detection(studies),
-        text_count=2,
+        "falls as implicitness rises (section 7.2, figures 7 and 16)."
     )
+    names = ("detector", "implicitness", "percentile", "accuracy", "95 % from", "to", "texts")
+    cells = format_cells(accuracies.select("by", pl.col("subset").str.replace_all("-", "–"), *numbers))
+    columns = (*names, "without near duplicates")
+    return Section(sentence, columns, cells, figures.draw_detection(studies), text_count=2)
 
 
 def _build_validation(studies: pl.DataFrame) -> Section:
@@ -264,51 +259,46 @@ def _build_validation(studies: pl.DataFrame) -> Section:
     scorers = numbers.filter(~pl.col("by").is_in(BASELINE_SCORERS))
     surface = numbers.filter(pl.col("by").is_in(SURFACE)).group_by("subset", "lang").agg(best=pl.col("value").max())
     beaten = scorers.join(surface, on=("subset", "lang")).filter(pl.col("value") > pl.col("best"))
-    counts = [
-        f"{scorer} on {beaten.filter(by=scorer).height} of {count} sets"
-        for scorer, count in scorers.group_by("by", maintain_order=True).len().iter_rows()
-    ]
+    sizes = scorers.group_by("by", maintain_order=True).len().iter_rows()
+    counts = [f"{scorer} on {beaten.filter(by=scorer).height} of {count} sets" for scorer, count in sizes]
     sentence = f"Better than the best of {', '.join(SURFACE)}: {'; '.join(counts)}." if counts else ""
     sentence += f" Not at hand: {', '.join(missing)}." if len(missing) else ""
-    return Section(
-        f"{sentence} Surface baselines learn from the training part of a set, else from other rows of the set; "
-        "shipped words learn from the shipped groups. The paper ranks graded groups (section 6.2) without baselines.",
-        ("set", "language", "by", "metric", "value", "95 % from", "to", "n"),
-        format_cells(numbers.select("subset", "lang", "by", "metric", "value", "low", "high", "row_count")),
-        figures.draw_validation(studies),
-        text_count=4,
+    sentence += (
+        " Surface baselines learn from the training part of a set, else from other rows of the set; shipped words "
+        "learn from the shipped groups. The paper ranks graded groups (section 6.2) without baselines."
     )
+    names = ("set", "language", "by", "metric", "value", "95 % from", "to", "n")
+    cells = format_cells(numbers.select("subset", "lang", "by", "metric", "value", "low", "high", "row_count"))
+    return Section(sentence, names, cells, figures.draw_validation(studies), text_count=4)
 
 
 def _build_calibration(studies: pl.DataFrame) -> Section:
     rows = study_rows.read_calibrations(studies)
     index = ["a", "b", "subset", "row_count"]
-    columns = {name: pl.lit(None, pl.Float64) for name in _CALIBRATION}
     numbers = rows.filter(pl.col("metric").is_in(_CALIBRATION)).pivot("metric", index=index, values="value")
-    numbers = numbers.with_columns(column.alias(name) for name, column in columns.items() if name not in numbers)
+    absent = [name for name in _CALIBRATION if name not in numbers.columns]
+    numbers = numbers.with_columns(pl.lit(None, pl.Float64).alias(name) for name in absent)
     edges = rows.filter(metric="spearman").select(*index, "low", "high")
     numbers = numbers.join(edges, on=index, how="left").sort("b", "subset", "a")
     useful = numbers.filter((pl.col("subset") == "all") & (pl.col("error") < pl.col("constant_error")))
     names = ", ".join(f"{a} by {b}" for a, b in useful.select("a", "b").iter_rows())
-    return Section(
+    sentence = (
         f"Nearer to the second measure than a constant: {names or 'none'}. Points are means of ten bins with intervals "
-        "of 95 % over threads. The line is the rising map with the least error. The paper compares no measures.",
-        ("measure", "by", "texts", "Spearman", "95 % from", "to", "error", "of a constant", "n"),
-        format_cells(numbers.select(*index[:3], "spearman", "low", "high", "error", "constant_error", "row_count")),
-        figures.draw_calibration(studies),
-        text_count=3,
+        "of 95 % over threads. The line is the rising map with the least error. The paper compares no measures."
     )
+    columns = ("measure", "by", "texts", "Spearman", "95 % from", "to", "error", "of a constant", "n")
+    cells = numbers.select(*index[:3], "spearman", "low", "high", "error", "constant_error", "row_count")
+    return Section(sentence, columns, format_cells(cells), figures.draw_calibration(studies), text_count=3)
 
 
 def _build_people(studies: pl.DataFrame) -> Section:
     numbers = average_runs(studies, "people").sort("subset", "set", "metric", "by")
-    return Section(
+    sentence = (
         "Means of people and of the model on the same items; simulated people are no judgement. In the paper, people "
-        "have a mean Kendall's tau of 0.810 and 0.826 on its two sets, ImpScore 0.73 and 0.80 (section 6.3, table 5).",
-        ("task", "by", "metric", "value", "set", "raters", "answers"),
-        format_cells(numbers.select("subset", "by", "metric", "value", "set", "raters", "row_count")),
-        text_count=3,
+        "have a mean Kendall's tau of 0.810 and 0.826 on its two sets, ImpScore 0.73 and 0.80 (section 6.3, table 5)."
     )
+    cells = format_cells(numbers.select("subset", "by", "metric", "value", "set", "raters", "row_count"))
+    return Section(sentence, ("task", "by", "metric", "value", "set", "raters", "answers"), cells, text_count=3)
 
 
 _PARTS = {  # of a model

@@ -49,10 +49,10 @@ def pivot_metrics(studies: pl.DataFrame, study: str) -> pl.DataFrame:
     return average_runs(studies, study).pivot("metric", index=["subset", "row_count"], values="value").sort("subset")
 
 
-def find_paper_count(column: str) -> pl.Expr:
+def find_paper_count() -> pl.Expr:
     """Find the paper's count of a subset: a source's problematic texts, or its implicit ones; null if it has none."""
     counts = {f"{source}{IMPLICIT * part}": sizes[part] for source, sizes in BENCHMARKS.items() for part in (0, 1)}
-    return pl.col(column).replace_strict(counts, default=None, return_dtype=pl.Int64)
+    return pl.col("subset").replace_strict(counts, default=None, return_dtype=pl.Int64)
 
 
 def format_cells(rows: pl.DataFrame) -> list[list[str]]:

@@ -40,8 +40,8 @@ def render(facts: Facts) -> str:
     frames = {"rows": facts.rows, "funnel": facts.funnel, "agreement": facts.agreement, "tools": facts.tools}
     columns = TABLES["annotated_comments"].schema.columns()
     meanings = {"column": [*columns], "what_it_is": [column.description for column in columns.values()]}
-    frames |= {"deletions": facts.deletions, "columns": pl.DataFrame(meanings)}
-    frames["classes"] = _count_classes(facts.classes, total)
+    classes = _count_classes(facts.classes, total)
+    frames |= {"deletions": facts.deletions, "columns": pl.DataFrame(meanings), "classes": classes}
     card = render_template(
         "labelling/data_card.md",
         release=_escape(facts.release),
@@ -137,7 +137,5 @@ def render_guidelines(lang: str) -> str:
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
     body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
     title = text.partition("\n")[0].removeprefix("# ")
-    version = schema.hash_schema()
-    return render_template(
-        "labelling/guidelines.html", lang=GUIDELINE_LANGS[lang], title=title, body=body, version=version
-    )
+    values = {"lang": GUIDELINE_LANGS[lang], "title": title, "body": body, "version": schema.hash_schema()}
+    return render_template("labelling/guidelines.html", **values)

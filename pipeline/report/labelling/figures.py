@@ -43,9 +43,8 @@ def list_fields(frame: pl.DataFrame, column: str = "field") -> list[str]:
 
 def build_matrix(pairs: pl.DataFrame, value: str) -> plot.Floats:
     """Build the matrix [a, b] of a value of each pair (a, b), in the schema's order; NaN where it is null or absent."""
-    by_pair = {(a, b): np.nan if v is None else v for a, b, v in pairs.select("a", "b", value).iter_rows()}
-    fields = list_fields(pairs, "a")
-    return np.array([[by_pair.get((a, b), np.nan) for b in fields] for a in fields])
+    by_pair, fields = {row[:2]: row[2] for row in pairs.select("a", "b", value).iter_rows()}, list_fields(pairs, "a")
+    return np.array([[by_pair.get((a, b)) for b in fields] for a in fields], float)
 
 
 def draw_funnel(steps: pl.DataFrame) -> str:
@@ -132,12 +131,11 @@ def draw_predictability(predictability: pl.DataFrame) -> str:
 def draw_ratios(ratios: pl.DataFrame) -> str:
     """Draw figure 1: shares of the classes of each field, stacked; emotions by number, as they are nine."""
     shares = {(row["field"], row["value"]): 100 * (row["ratio"] or 0) for row in ratios.iter_rows(named=True)}
-    tags = [name for name in list_fields(ratios) if FIELDS[name].values == TAGS]
-    other_fields = [name for name in list_fields(ratios) if name not in tags]
+    names = sorted(list_fields(ratios), key=lambda name: FIELDS[name].values != TAGS)
     with plot.use_style():
-        figure, axis = plot.create_row_figure([*tags, *other_fields], 0.42)
-        for y, name in enumerate([*tags, *other_fields]):
-            offset, is_tag = 0.0, name in tags
+        figure, axis = plot.create_row_figure(names, 0.42)
+        for y, name in enumerate(names):
+            offset, is_tag = 0.0, FIELDS[name].values == TAGS
             for i, value in enumerate(FIELDS[name].values):
                 width = shares.get((name, value), 0)
                 colour, hatch = _TAGS[i] if is_tag else ((plot.ACCENT, plot.PALE)[i % 2], "")
@@ -155,7 +153,7 @@ def draw_ratios(ratios: pl.DataFrame) -> str:
         edges = (plot.FAINT if hatch else "none" for _, hatch in _TAGS)
         keys = [Patch(facecolor=c, hatch=h, edgecolor=e, linewidth=0) for (c, h), e in zip(_TAGS, edges, strict=True)]
         plot.draw_legend(figure, keys, ["yes (sentiment: positive)", "unsure (neutral)", "no (negative)"])
-        if other_fields:
+        if other_fields := [name for name in names if FIELDS[name].values != TAGS]:
             class_texts = [
                 f"{i} {get_value_name(name, value, 'en')} {shares.get((name, value), 0):.1f} %"
                 for name in other_fields
@@ -192,7 +190,6 @@ def draw_correlations(correlations: pl.DataFrame) -> str:
 
 
 def _draw_numbers(axis: Axes, names: Sequence[str], values: plot.Floats, colours: Colormap, norm: Normalize) -> None:
-    """Draw a square of coloured cells, each with its number, a dash where there is none."""
     plot.draw_grid(axis, names, names, values, colours, norm)
     axis.tick_params(axis="x", labelrotation=90)
     for (y, x), value in np.ndenumerate(values):

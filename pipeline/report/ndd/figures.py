@@ -16,7 +16,6 @@ from pipeline.papers.ndd import BASELINES, MEASURES, METRICS, SCORERS, SYSTEMS, 
 from pipeline.report import figures as plot
 from pipeline.report.sections import index_rows, order_names
 
-Row = Mapping[str, Any]
 _COPY: dict[str, Any] = {**plot.DASHED, "color": plot.INK}
 _HALO: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.4}
 PAPER = "printed in the paper, on other models and data"
@@ -32,27 +31,24 @@ def pick_system_look(name: str) -> tuple[str, str]:
     markers = dict(zip((*BASELINES, "gold"), "*<>XP", strict=True))
     if name in markers:
         return plot.INK if name in ("unedited", "gold") else plot.GREY, markers[name]
-    base, scorers = name.removesuffix("_sc"), [*SCORERS]
-    if base in scorers:
-        return plot.HUES[scorers.index(base)], "D" if base != name else "o"
+    if (base := name.removesuffix("_sc")) in SCORERS:
+        return plot.HUES[[*SCORERS].index(base)], "D" if base != name else "o"
     return plot.pick_look(sum(map(ord, name)))[0], "v"
 
 
 def draw_compressions(frame: pl.DataFrame, printed: Mapping[str, Mapping[str, float | None]]) -> str:
     """Draw F1 against CR of one source, a point a system, what the paper prints of this data set hollow."""
     rows_by_key = index_rows(frame.drop_nulls("value"), "by", "metric")
-    keys_with_rows = {*rows_by_key}
-    names = [
-        name for name in order_names(frame["by"], SYSTEMS) if keys_with_rows >= {(name, "f1_macro"), (name, "ratio")}
-    ]
+    names = order_names(frame["by"], SYSTEMS)
+    names = [name for name in names if rows_by_key.keys() >= {(name, "f1_macro"), (name, "ratio")}]
     if not names:
         return ""
     with plot.use_style():
         figure, axis = plot.create_figure((7.2, 4.2))
         keys: list[Line2D] = []
         for name in names:
-            x, lowest_ratio, highest_ratio = _get_bounds(rows_by_key[name, "ratio"])
-            y, low, high = _get_bounds(rows_by_key[name, "f1_macro"], 100)
+            x, lowest_ratio, highest_ratio = plot.get_bounds(rows_by_key[name, "ratio"])
+            y, low, high = plot.get_bounds(rows_by_key[name, "f1_macro"], 100)
             colour, marker = pick_system_look(name)
             axis.hlines(y, lowest_ratio, highest_ratio, color=colour, linewidth=1.2, alpha=0.6)
             axis.vlines(x, low, high, color=colour, linewidth=1.2, alpha=0.6)
@@ -67,9 +63,8 @@ def draw_compressions(frame: pl.DataFrame, printed: Mapping[str, Mapping[str, fl
                 point = np.array([printed[name][metric] for metric in ("ratio", "f1_macro")], float)
                 axis.plot(*point, marker=marker, markersize=6, color=colour, markerfacecolor="none")
         values = {key: row["value"] for key, row in rows_by_key.items()}
-        gold = [
-            values[name, "ratio"] - values[name, "ratio_delta"] for name in names if (name, "ratio_delta") in values
-        ]
+        with_delta = [name for name in names if (name, "ratio_delta") in values]
+        gold = [values[name, "ratio"] - values[name, "ratio_delta"] for name in with_delta]
         grey: dict[str, Any] = {"color": plot.GREY}
         if gold:
             grey_line = {**grey, "linewidth": 1.1, "linestyle": ":"}
@@ -77,8 +72,7 @@ def draw_compressions(frame: pl.DataFrame, printed: Mapping[str, Mapping[str, fl
             keys.append(Line2D([], [], **grey_line, label="CR of the gold"))
         if set(names) & set(printed):
             keys.append(Line2D([], [], **grey, linestyle="", marker="o", markerfacecolor="none", label="hollow: paper"))
-        axis.set(xlabel="CR: share of kept words", ylabel="F1 in %")
-        axis.set_xlim(right=1.04)
+        axis.set(xlabel="CR: share of kept words", ylabel="F1 in %", xlim=(None, 1.04))
         axis.grid(color=plot.PALE, linewidth=0.6)
         axis.set_axisbelow(True)
         figure.legend(handles=keys, loc="outside right center", frameon=False, fontsize=8)
@@ -123,14 +117,13 @@ def _draw_lines(
 
 def draw_positions(frame: pl.DataFrame) -> str:
     """Draw how many of the words of each tenth of a sentence stay (figure 6)."""
-    lines: dict[str, list[Line]] = {}
-    for source in sorted(set(frame["source"])):
-        source_rows = frame.filter(pl.col("source") == source).drop_nulls("value").sort("bin")
-        lines[source] = []
+    lines: dict[str, list[Line]] = {source: [] for source in sorted(set(frame["source"]))}
+    for source, source_lines in lines.items():
+        source_rows = frame.filter(source=source).drop_nulls("value").sort("bin")
         for name in order_names(source_rows["system"], ["gold", *SYSTEMS]):
-            part = source_rows.filter(pl.col("system") == name)
+            part = source_rows.filter(system=name)
             x, y = (10 * part["bin"] + 5).to_list(), (100 * part["value"]).to_list()
-            lines[source].append(Line(name_system(name), x, y, pick_system_look(name)))
+            source_lines.append(Line(name_system(name), x, y, pick_system_look(name)))
     with plot.use_style():
         figure, axes = _draw_lines(lines, "position in the sentence, in % of its words", "% of words kept")
         for axis in axes:
@@ -148,8 +141,8 @@ def draw_ratios(frame: pl.DataFrame) -> str:
     looks = {size: plot.pick_look(i) for i, size in enumerate(sizes)}
     lines: dict[str, list[Line]] = {source: [] for source in sorted(set(wide["source"]))}
     for (source, size), part in wide.group_by("source", "longest", maintain_order=True):
-        line = Line(f"L_max {size}", part["ratio"].to_list(), part["f1_macro"].to_list(), looks[size])
-        lines[str(source)].append(line)
+        points = part["ratio"].to_list(), part["f1_macro"].to_list()
+        lines[str(source)].append(Line(f"L_max {size}", *points, looks[size]))
     paper = [[row[metric] for row in TABLE_6.values()] for metric in ("ratio", "f1_macro")]
     style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 8, "zorder": 4, "bbox": _HALO}
     with plot.use_style():
@@ -182,8 +175,7 @@ def draw_overlap(frame: pl.DataFrame, name: str) -> str:
 
 def pick_measure_look(name: str, number: int = len(MEASURES)) -> tuple[str, str]:
     """Pick colour and marker of a measure of distance; another name has those of a number."""
-    order = [*MEASURES]
-    return plot.pick_look(order.index(name) if name in order else number)
+    return plot.pick_look([*MEASURES].index(name) if name in MEASURES else number)
 
 
 def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str) -> str:
@@ -228,7 +220,3 @@ def draw_pruning(frame: pl.DataFrame) -> str:
         parts[1].tick_params(labelleft=False)
         figure.supxlabel("italic: printed in the paper, on other models and data", fontsize=8)
         return plot.render_svg(figure)
-
-
-def _get_bounds(row: Row, scale: float = 1) -> list[float]:
-    return [np.nan if row.get(name) is None else scale * row[name] for name in ("value", "low", "high")]

@@ -57,9 +57,7 @@ def _build_dots(
     for (key, name), (mark_key, mark_name) in product(rows.items(), marks.items()):
         metric_rows = [rows_by_key.get((kind, key, mark_key), {}) for kind in panels]
         if any(metric_rows):
-            cell_texts = [
-                sections.format_interval(metric_row, scale=scale, digits=digits) for metric_row in metric_rows
-            ]
+            cell_texts = (sections.format_interval(cell, scale=scale, digits=digits) for cell in metric_rows)
             printed_text = [paper_column.text(key, mark_key)] if paper_column else []
             cells.append([name, mark_name, *cell_texts, *printed_text, format_largest_n(metric_rows)])
     looks = {key: figures.pick_measure_look(key, i) for i, key in enumerate(marks)}
@@ -104,8 +102,8 @@ def build_overlap(frame: pl.DataFrame) -> list[Section]:
 
 
 def _get_spread(rows_by_key: Mapping[tuple[Any, ...], Row], *key: str) -> dict[int, float]:
-    values = {quantile: rows_by_key.get((*key, quantile), {}).get("value") for quantile in _SPREAD}
-    return {quantile: np.nan if value is None else value for quantile, value in values.items()}
+    values = np.array([rows_by_key.get((*key, quantile), {}).get("value") for quantile in _SPREAD], float)
+    return dict(zip(_SPREAD, values.tolist(), strict=True))
 
 
 def build_distributions(frame: pl.DataFrame) -> list[Section]:
@@ -117,17 +115,15 @@ def build_distributions(frame: pl.DataFrame) -> list[Section]:
     columns = ("test", "edits", *_SPREAD.values(), "pairs")
     for measure, name in list_names(frame, "measure").items():
         part = frame.filter(pl.col("measure") == measure)
-        rows_by_key, counts = (
-            sections.index_rows(part, "test", "label", "quantile"),
-            sections.index_rows(part, "test", "label"),
-        )
-        pairs = product(list_names(part, "test").items(), list_names(part, "label"))
+        rows_by_key = sections.index_rows(part, "test", "label", "quantile")
+        counts = sections.index_rows(part, "test", "label")
         groups: dict[str, dict[str, Mapping[int, float]]] = {}
         rows = []
-        for test, test_name, label in [(*test, label) for test, label in pairs if (test[0], label) in counts]:
-            quantiles = groups.setdefault(test_name, {})[label] = _get_spread(rows_by_key, test, label)
-            count = sections.format_count(counts[test, label]["n"])
-            rows.append([test_name, label, *map(sections.format_number, quantiles.values()), count])
+        for (test, test_name), label in product(list_names(part, "test").items(), list_names(part, "label")):
+            if (test, label) in counts:
+                quantiles = groups.setdefault(test_name, {})[label] = _get_spread(rows_by_key, test, label)
+                count = sections.format_count(counts[test, label]["n"])
+                rows.append([test_name, label, *map(sections.format_number, quantiles.values()), count])
         title, figure = f"Distances of edits: {name}", figures.draw_strips(groups, name)
         distance_sections.append(Section(sentence, columns, rows, figure, text_count=2, title=title))
     return distance_sections

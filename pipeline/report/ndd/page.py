@@ -70,20 +70,13 @@ def _format_measure(row: Row, metric: str) -> str:
     """Format a measure of a compressor as the paper prints it: percent, CR as a share, ΔC with its sign."""
     if metric == "ratio_delta":
         return sections.format_signed(row.get("value"), 2)
-    return (
-        sections.format_interval(row, digits=2)
-        if metric == "ratio"
-        else sections.format_interval(row, scale=100, digits=1)
-    )
+    scale, digits = (1, 2) if metric == "ratio" else (100, 1)
+    return sections.format_interval(row, scale=scale, digits=digits)
 
 
 def _format_printed(row: Row, metric: str) -> str:
-    value = row.get(metric)
-    return (
-        sections.format_signed(value, 2)
-        if metric == "ratio_delta"
-        else sections.format_number(value, 2 if metric == "ratio" else 1)
-    )
+    form = sections.format_signed if metric == "ratio_delta" else sections.format_number
+    return form(row.get(metric), 2 if metric in paper.RATIO else 1)
 
 
 def _build_compressions(frame: pl.DataFrame) -> list[Section]:
@@ -106,22 +99,17 @@ def _build_compressors(frame: pl.DataFrame, source: str, lang: str) -> Section:
         if name in printed:
             cells = [_format_printed(printed[name], metric) for metric in metrics]
             rows.append([name_system(name), "paper", *cells, "–"])
-    return Section(
+    note = "No numbers of the paper: they are shown for sources named google, broadcast, bnc or colloquial."
+    sentence = (
         f"{_describe_best(rows_by_key, names)}F1, ROUGE and BLEU are in percent. CR is the share of kept words of "
         "all sentences together, and ΔC is its difference from the CR of people; the paper's ΔC goes by the mean CR of "
         "sentences (0.44 for Google's people). Compare F1 only with its CR: a copy of the sentence keeps all words. "
         "A star marks the best search system; no search system learned from compressions. "
-        + (
-            f"The paper's numbers are from {tables}."
-            if tables
-            else "No numbers of the paper: they are shown for sources named google, broadcast, bnc or colloquial."
-        ),
-        ("system", "where", *(METRICS[name] for name in metrics), "n"),
-        rows,
-        figures.draw_compressions(frame, printed),
-        text_count=2,
-        title=f"Compression quality: {source} ({lang})",
+        + (f"The paper's numbers are from {tables}." if tables else note)
     )
+    columns, title = ("system", "where", *(METRICS[name] for name in metrics), "n"), "Compression quality"
+    figure = figures.draw_compressions(frame, printed)
+    return Section(sentence, columns, rows, figure, text_count=2, title=f"{title}: {source} ({lang})")
 
 
 def _find_best(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str], metric: str) -> str | None:
@@ -138,7 +126,6 @@ def _get_values(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str]
 
 
 def _describe_best(rows_by_key: Mapping[tuple[Any, ...], Row], names: Sequence[str]) -> str:
-    """Describe the best search system, and whether it beats the blind baselines and copying."""
     if (best := _find_best(rows_by_key, names, "f1_macro")) is None:
         return ""
     values = _get_values(rows_by_key, names, "f1_macro")
@@ -178,9 +165,8 @@ def _build_positions(frame: pl.DataFrame) -> Section:
         rows_by_key = sections.index_rows(part, "system", "bin")
         for key, name in list_names(part, "system").items():
             shares = (rows_by_key.get((key, place), {}) for place in range(10))
-            rows.append(
-                [str(source), name, *(sections.format_interval(share, scale=100, digits=0) for share in shares)]
-            )
+            cells = (sections.format_interval(share, scale=100, digits=0) for share in shares)
+            rows.append([str(source), name, *cells])
     sentence = (
         "The table has the percentage of kept words in each tenth of a sentence. In the paper, people keep the "
         "beginnings of Google's sentences; its weight ν favours them (figure 6, appendix C)."

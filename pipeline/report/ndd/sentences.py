@@ -114,12 +114,12 @@ def _draw_sentence(row: Row, blank: str) -> Markup:
 def _draw_bars(pair: Row, shares: Mapping[int, float]) -> Markup:
     """Draw the first sentence, on each word that both have a bar of its share by place; the other below; no SVG."""
     outside = {row["place"]: row["word"] for row in pair["rows"] if not 0 <= row["place"] < len(pair["one"])}
-    words = dict(sorted({**dict(enumerate(pair["one"][:LONG])), **outside}.items()))
+    words = sorted({**dict(enumerate(pair["one"][:LONG])), **outside}.items())
     highest = max(shares.values(), default=0) or 1
     bar = Markup('<span><b>{}</b><i style="height: {}rem"></i>{}</span>')
     struck_word = Markup('<span><del class="r2"><span>{}</span></del></span>')
     cells = Markup("")
-    for place, word in words.items():
+    for place, word in words:
         if place in shares:
             height = f"{_HIGH * max(shares[place], 0) / highest:.2f}"
             cells += bar.format(format_number(shares[place], 2), height, shorten_word(word))

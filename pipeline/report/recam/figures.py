@@ -16,7 +16,7 @@ from pipeline.examples.recam.items import OPTIONS
 from pipeline.metrics.recam import reading
 from pipeline.papers.recam import TABLES_3_4, TABLES_6_7
 from pipeline.report import figures as plot
-from pipeline.report.sections import format_range, index_rows, order_names
+from pipeline.report.sections import format_number, format_range, index_rows, order_names
 
 SUBTASKS = {"imperceptibility": 1, "nonspecificity": 2}
 MEASURES = {"mrr": "MRR", "recall_1": "R@1", "recall_5": "R@5", "recall_10": "R@10"}
@@ -103,7 +103,7 @@ def draw_audit(frame: pl.DataFrame) -> str:
         for chance in sorted(set(frame["chance"].drop_nulls())):
             axis.axvspan(chance - BAND, chance + BAND, color=plot.PALE, alpha=0.55, linewidth=0)
             axis.axvline(chance, **plot.DASHED)
-        keys, labels = [], []
+        labels = []
         for i, subtask in enumerate(subtasks):
             part = frame.filter(subtask=subtask).sort("baseline")
             colour, marker = plot.pick_look(i)
@@ -111,14 +111,12 @@ def draw_audit(frame: pl.DataFrame) -> str:
             value, error = (part[name].cast(pl.Float64).to_numpy() for name in ("accuracy", "error"))
             axis.hlines(heights, value - 1.96 * error, value + 1.96 * error, color=colour, linewidth=1.4)
             axis.plot(value, heights, marker, color=colour, markersize=6, markeredgecolor="white", markeredgewidth=0.5)
-            keys.append(Line2D([], [], color=colour, marker=marker, linewidth=1.4))
             labels.append(f"{plot.wrap_name(subtask, 36, 2)}, n = {max(part['n']):,}")
         plot.draw_rules(axis, len(names))
         axis.set_xlim(left=max(axis.get_xlim()[0], -0.01))
-        prefix = f"the best {len(names)} of {best.height} baselines: " if best.height > len(names) else ""
-        note = "share of right answers, with 95 % interval\ndashed: chance; shaded: 2 points around it"
-        axis.set_xlabel(prefix + note)
-        plot.draw_legend(figure, keys, labels, min(len(subtasks), 2))
+        few = f"the best {len(names)} of {best.height} baselines: " if best.height > len(names) else ""
+        axis.set_xlabel(f"{few}share of right answers, with 95 % interval\ndashed: chance; shaded: 2 points around it")
+        plot.draw_legend(figure, plot.list_keys(len(subtasks), 1.4), labels, min(len(subtasks), 2))
         return plot.render_svg(figure)
 
 
@@ -134,16 +132,14 @@ def draw_retrieval(frame: pl.DataFrame) -> str:
             plot.name_rows(axis, labels)
             for i, reader in enumerate(readers):
                 for k, (measure, paper) in enumerate(zip(MEASURES, get_printed(name, reader, np.nan), strict=True)):
-                    value, y = rows.get((name, reader), {}).get(measure), 4 * i + k
-                    value = np.nan if value is None else value
+                    y, (value, *_) = 4 * i + k, plot.get_bounds(rows.get((name, reader), {}), value=measure)
                     axis.hlines(y, min(value, paper), max(value, paper), color=plot.FAINT, linewidth=1)
                     axis.plot(paper, y, **plot.STAR)
                     axis.plot(value, y, "o", color=plot.ACCENT, markersize=6.5, markeredgecolor="white")
                 if i:
                     axis.axhline(4 * i - 0.5, color=plot.FAINT, linewidth=0.6)
-            axis.set_title(
-                f"{plot.wrap_name(name, 34)}\nn = {format_range(frame.filter(subtask=name)['n'])}", fontsize=9
-            )
+            count = format_range(frame.filter(subtask=name)["n"])
+            axis.set_title(f"{plot.wrap_name(name, 34)}\nn = {count}", fontsize=9)
             axis.set_xlim(0, max(axis.get_xlim()[1], 0.55))
         figure.supxlabel("MRR and recall at 1, 5 and 10 of the ranked candidates", fontsize=9)
         keys = [Line2D([], [], color=plot.ACCENT, marker="o", linestyle=""), Line2D([], [], **plot.STAR)]
@@ -170,8 +166,7 @@ def draw_readers(frame: pl.DataFrame) -> str:
                 plot.draw_mark(axis, y, row, plot.pick_look(0), "accuracy")
                 if row.get("blind") is not None:
                     axis.plot(row["blind"], y, **_BLIND)
-                value = "–" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
-                plot.write_note(axis, y, f"{value}\nn = {row['n']:,}")
+                plot.write_note(axis, y, f"{format_number(row['accuracy'])}\nn = {row['n']:,}")
             axis.set_title(plot.wrap_name(f"tested on {subtask}", 70), fontsize=9, loc="left")
             axis.set_xlim(0, max(axis.get_xlim()[1], 0.4))
         axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance")
@@ -226,8 +221,7 @@ def draw_matrix(frame: pl.DataFrame) -> str:
                 plot.write_text(axis, x, y + 0.3, "same subtask")
             elif drop is not None:
                 plot.write_text(axis, x, y + 0.3, f"{abs(drop):.3f} {'below' if drop >= 0 else 'above'} same subtask")
-        axis.set_ylabel("trained on")
-        axis.set_xlabel("tested on")
+        axis.set(xlabel="tested on", ylabel="trained on")
         axis.xaxis.set_label_position("top")
         return plot.render_svg(figure)
 

@@ -11,6 +11,7 @@ from pipeline.examples.recam.items import PLACEHOLDER
 from pipeline.papers.recam import SIZES, TABLES_3_4, TABLES_6_7
 from pipeline.report import sections
 from pipeline.report.labelling import figures as label_figures
+from pipeline.report.labelling.data_card import sum_counts
 from pipeline.report.recam import figures
 from pipeline.report.recam.figures import BAND, CHANCE, MEASURES, REASONS, SUBTASKS, TARGET, list_subtasks, sort_groups
 from pipeline.report.sections import Columns, Part, Section, format_count, format_interval, format_number, format_signed
@@ -37,7 +38,7 @@ def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> 
         "Cloze questions on abstract words",
         f"The items, the baselines that do not read, and the accuracy of the readers (ReCAM), {day}.",
         **sections.build_sections(PARTS, rows),
-        counts={name: _sum_counts(frame) if frame.height else None for name, frame in counts.items()},
+        counts={name: sum_counts(frame, "count") if frame.height else None for name, frame in counts.items()},
         signatures=signatures,
     )
 
@@ -45,10 +46,6 @@ def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> 
 def _sort_rows(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
     places = (pl.col(name).replace_strict(SUBTASKS, default=3, return_dtype=pl.Int64) for name in columns)
     return frame.sort(*(key for pair in zip(places, columns, strict=True) for key in pair), maintain_order=True)
-
-
-def _sum_counts(frame: pl.DataFrame) -> int:
-    return int(frame["count"].sum())
 
 
 def _build_items(frame: pl.DataFrame) -> Section:
@@ -61,7 +58,7 @@ def _build_items(frame: pl.DataFrame) -> Section:
                 numbers = [sizes.get(split, 0 if origin == "here" else None) for split in splits]
                 rows.append([subtask, origin, *map(format_count, [*numbers, sum(sizes.values())])])
     sentence = (
-        f"The set has {format_count(_sum_counts(frame))} items with five options each. Each article is in one split "
+        f"The set has {sum_counts(frame, 'count'):,} items with five options each. Each article is in one split "
         "only, so no test passage is in the training data of a reader. The paper has 12,275 items (table 5)."
     )
     return Section(sentence, ("subtask", "where", *splits, "total"), rows, text_count=2)
@@ -71,15 +68,14 @@ def _build_dropped(frame: pl.DataFrame) -> Section:
     rows = frame.sort(-pl.col("count").cast(pl.Int64), "subtask", "reason").select("subtask", "reason", "count").rows()
     names = [f"{reason}, {subtask}".replace("_", " ") for subtask, reason, _ in rows]
     subtask, reason, count = rows[0]
-    return Section(
-        f"The pipeline dropped {format_count(_sum_counts(frame))} items after the choice of their word, each with a "
+    sentence = (
+        f"The pipeline dropped {sum_counts(frame, 'count'):,} items after the choice of their word, each with a "
         f"reason. The most frequent reason is {reason} ({format_count(count)} of {subtask}). The paper drops items "
-        "with two right options or no answer (section 3.6) and does not give their number.",
-        ("subtask", "reason", "items"),
-        [[*names, format_count(number)] for *names, number in rows],
-        label_figures.draw_bars(names, [row[2] for row in rows], "dropped items"),
-        text_count=2,
+        "with two right options or no answer (section 3.6) and does not give their number."
     )
+    cells = [[*keys, format_count(number)] for *keys, number in rows]
+    figure = label_figures.draw_bars(names, [row[2] for row in rows], "dropped items")
+    return Section(sentence, ("subtask", "reason", "items"), cells, figure, text_count=2)
 
 
 def _build_funnel(frame: pl.DataFrame) -> Section:
@@ -91,10 +87,8 @@ def _build_funnel(frame: pl.DataFrame) -> Section:
             name = "is a target" if reason == TARGET else REASONS.get(reason, reason)
             share = f"{100 * count / max(total, 1):.1f}"
             rows.append([subtask, name, format_count(count), share, format_count(remaining)])
-        summaries.append(
-            f"{format_count(steps['count'][-1])} of {format_count(total)} words of the summaries are targets for "
-            f"{subtask}"
-        )
+        counts = f"{format_count(steps['count'][-1])} of {format_count(total)} words of the summaries"
+        summaries.append(f"{counts} are targets for {subtask}")
     sentence = (
         f"{'; '.join(summaries)}. A target is the word that an item leaves out. Its scorer must rate it as abstract "
         "(sections 3.2 and 3.3). The passage must not contain a form of it, a synonym, an antonym or a word that is "
@@ -157,39 +151,38 @@ def _build_readers(frame: pl.DataFrame) -> Section:
         published = TABLES_6_7[subtask].gated if subtask in TABLES_6_7 else None
         best = part.row(0, named=True)
         blind, way = best.get("blind"), best.get("blind_by")
-        blind_text = (
-            "no baseline was measured" if blind is None else f"{way} without the passage {format_number(blind)}"
-        )
-        findings.append(f"on {subtask} the best is {best['reader']} at {format_number(best['accuracy'])}, {blind_text}")
-        not_reading = "–" if blind is None else f"{format_number(blind)}\n{way}"
+        finding, not_reading = "no baseline was measured", "–"
+        if blind is not None:
+            finding = f"{way} without the passage {format_number(blind)}"
+            not_reading = f"{format_number(blind)}\n{way}"
+        findings.append(f"on {subtask} the best is {best['reader']} at {format_number(best['accuracy'])}, {finding}")
         for row in part.iter_rows(named=True):
-            names = row["reader"], row["profile"] or "", row["trained_on"], subtask
+            keys = row["reader"], row["profile"] or "", row["trained_on"], subtask
             above = format_signed(None if blind is None else row["accuracy"] - blind)
             numbers = format_interval(row, "accuracy"), format_number(CHANCE), not_reading, above
-            rows.append([*names, *numbers, format_number(published), format_count(row["n"])])
-    names_of_columns = ("reader", "profile", "trained on", "tested on", "accuracy", "chance", "baseline")
+            rows.append([*keys, *numbers, format_number(published), format_count(row["n"])])
+    names = ("reader", "profile", "trained on", "tested on", "accuracy", "chance", "baseline", "above baseline")
     sentence = (
         f"Accuracy with five options, chance {CHANCE:g}: {'; '.join(findings)}. On the official test sets, the paper's "
         "GA Reader has 0.251 and 0.243, and its best teams have 0.951 and 0.953 (section 4, tables 6 and 7). The paper "
         "has no human accuracy."
     )
-    columns = (*names_of_columns, "above baseline", "paper's GA", "n")
-    return Section(sentence, columns, rows, figures.draw_readers(frame), text_count=4)
+    return Section(sentence, (*names, "paper's GA", "n"), rows, figures.draw_readers(frame), text_count=4)
 
 
 def _build_compared(frame: pl.DataFrame) -> Section:
-    columns: Columns = {"one": "one", "other": "other", "tested on": "tested_on"}
-    columns["difference"] = lambda row: format_interval(row, "difference")
-    columns["p"] = lambda row: format_number(row["p"], 4)
-    columns["McNemar's p"] = lambda row: format_number(row["mcnemar"], 4)
-    return Section(
+    columns: Columns = {
+        "one": "one", "other": "other", "tested on": "tested_on",
+        "difference": lambda row: format_interval(row, "difference"), "p": lambda row: format_number(row["p"], 4),
+        "McNemar's p": lambda row: format_number(row["mcnemar"], 4), "n": "n",
+    }  # fmt: skip
+    sentence = (
         f"{frame.filter(pl.col('p') < 0.05).height} of {frame.height} differences have a p below 0.05; with many "
         "differences, some p are below 0.05 by chance. Both readers answer the same items. The bootstrap draws "
         "articles with replacement; p is twice the share of samples in which the worse reader is at least as good. "
-        "McNemar's exact test assumes independent items. The paper does not compare systems this way.",
-        *sections.tabulate(frame.sort("tested_on", "one", "other"), columns | {"n": "n"}),
-        text_count=3,
+        "McNemar's exact test assumes independent items. The paper does not compare systems this way."
     )
+    return Section(sentence, *sections.tabulate(frame.sort("tested_on", "one", "other"), columns), text_count=3)
 
 
 def _build_matrix(frame: pl.DataFrame) -> Section:
@@ -224,12 +217,11 @@ def _build_breakdown(frame: pl.DataFrame) -> Section:
         part = frame.filter(by=kind).sort("trained_on")
         for group in sort_groups(part["group"].to_list()):
             for row in part.filter(pl.col("group").eq_missing(group)).iter_rows(named=True):
-                names = kind, "not known" if group is None else group, row["trained_on"]
                 numbers = format_interval(row, "accuracy"), format_number(CHANCE), format_count(row["n"])
-                rows.append([*names, *numbers])
+                rows.append([kind, "not known" if group is None else group, row["trained_on"], *numbers])
     sentence = (
-        f"Accuracy by {' and '.join(kinds)}, with Wilson's intervals that count each "
-        "article once. With many groups, some differ by chance. The paper has no such numbers."
+        f"Accuracy by {' and '.join(kinds)}, with Wilson's intervals that count each article once. With many groups, "
+        "some differ by chance. The paper has no such numbers."
     )
     columns = ("by", "items", "trained on", "accuracy", "chance", "n")
     return Section(sentence, columns, rows, figures.draw_breakdown(frame), text_count=3)
@@ -240,7 +232,7 @@ def _build_quality(frame: pl.DataFrame) -> Section:
     columns |= {"items": "count", "rated items": "n"}
     columns["share"] = lambda row: format_number(row["count"] / row["n"] if row["n"] else None)
     sentence = (
-        f"The items have {format_count(_sum_counts(frame))} flags. The paper names two kinds of noise: no answer in "
+        f"The items have {sum_counts(frame, 'count'):,} flags. The paper names two kinds of noise: no answer in "
         "the passage, and several right options (section 3.6). An item may have both. Items with too few raters have "
         "no flags."
     )

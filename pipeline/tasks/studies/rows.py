@@ -124,7 +124,7 @@ def load_spreads(day: str) -> pl.DataFrame:
     is_spread = pl.col("study").is_in(["data_sets", "diversity"]) & (pl.col("day") == parse_day(day))
     rows = warehouse.scan("studies", is_spread & pl.col("metric").is_in(["mean", "percentile_mean", "sd"])).collect()
     spreads = rows.pivot("metric", index=["study", "subset", "row_count"], values="value")
-    spreads = spreads.with_columns(paper_count=pl.when(study="data_sets").then(find_paper_count("subset")))
+    spreads = spreads.with_columns(paper_count=pl.when(study="data_sets").then(find_paper_count()))
     spreads = spreads.select("study", "subset", pl.col("^(percentile_)?(mean|sd)$"), "row_count", "paper_count")
     return spreads.sort("study", "mean", descending=[False, True])
 

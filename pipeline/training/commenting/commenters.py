@@ -126,11 +126,9 @@ class Pairs(NamedTuple):
 def _make_pairs(articles: pl.DataFrame, comments: pl.DataFrame, model: Commenter) -> Pairs:
     number = articles.select("article_id").with_row_index("article")
     article = comments.select("article_id").join(number, on="article_id", how="left", maintain_order="left")["article"]
-    return Pairs(
-        _pack(models.encode_article(model, *row) for row in articles.select("title", "content").iter_rows()),
-        article.to_numpy().astype(np.int64),
-        _pack(models.encode_comment(model, *row) for row in comments.select("words").iter_rows()),
-    )
+    sources = _pack(models.encode_article(model, *row) for row in articles.select("title", "content").iter_rows())
+    texts = _pack(models.encode_comment(model, *row) for row in comments.select("words").iter_rows())
+    return Pairs(sources, article.to_numpy().astype(np.int64), texts)
 
 
 def _pack(rows: Iterable[Sequence[int]]) -> Texts:
@@ -151,9 +149,8 @@ def _measure_loss(
             logits, target = _predict_words(model, pairs, rows, precision)
             loss = cross_entropy(logits, target[target != PAD], reduction="sum")
         if descend:
-            descend(
-                loss / (usual * len(rows))
-            )  # not by the batch's own mean: words of short comments would count for more
+            # not by the batch's own mean: words of short comments would count for more
+            descend(loss / (usual * len(rows)))
         total, count = total + loss.item(), count + len(logits)
     return total / max(count, 1)
 
@@ -170,7 +167,7 @@ def _predict_words(model: Commenter, pairs: Pairs, rows: IndexArray, precision: 
 
 
 @torch.inference_mode()
-def sum_log_probabilities(model: Commenter, articles: pl.DataFrame, comments: pl.DataFrame, batch: int = 64) -> Floats:
+def sum_log_probabilities(model: Commenter, articles: pl.DataFrame, comments: pl.DataFrame) -> Floats:
     """Sum the log probabilities of the words of each comment, and count the words: [n, 2].
 
     An unknown word is one of all distinct unknown words of the comments, equally likely, so that commenters with
@@ -180,7 +177,7 @@ def sum_log_probabilities(model: Commenter, articles: pl.DataFrame, comments: pl
     words = comments["words"].list.head(model.config["comment_words"]).explode().drop_nulls()
     unknown_count = max(words.filter(~words.is_in(list(model.place))).n_unique(), 1)
     sums = np.zeros((comments.height, 2))
-    for rows in sort_batches(pairs.comments.lengths(), np.arange(comments.height), batch):
+    for rows in sort_batches(pairs.comments.lengths(), np.arange(comments.height), 64):
         logits, target = _predict_words(model, pairs, rows, "float32")
         is_word = target != PAD
         values = -cross_entropy(logits, target[is_word], reduction="none")

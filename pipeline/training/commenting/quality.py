@@ -103,8 +103,7 @@ def _split_rows(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
     is_likes = recipe.target == "upvotes"
     value = pl.col("target").cast(pl.Float64)
     is_valid = value.is_finite() & (value >= (0 if is_likes else -math.inf))
-    invalid = used_rows.select(~is_valid.fill_null(value=False)).to_series().arg_true()
-    if len(invalid):
+    if len(invalid := used_rows.select(~is_valid.fill_null(value=False)).to_series().arg_true()):
         target, expected = used_rows["target"][invalid[0]], "likes, 0 or more" if is_likes else "a number"
         raise BadInput(f"row {numbers[invalid[0]]}: field 'target' is {target!r}; expected {expected}")
     used_rows = used_rows.with_columns(target=value.log1p() if is_likes else value)
@@ -200,12 +199,10 @@ def _train(
     weights = weights * slope * size
     weights[-1] += offset * size + origin
     kinds, families = design.grams(), design.families()
-    grams = np.split(weights[: len(kinds) * design.buckets], len(kinds)) if kinds else []
-    tensors = {
-        "weights.numbers": weights[len(kinds) * design.buckets : -1], "mean": scale.mean, "spread": scale.spread,
-        **{f"rarity.{kind}": rarity for kind, rarity in zip(kinds, scale.rarity, strict=True)},
-        **{f"weights.{kind}": values for kind, values in zip(kinds, grams, strict=True)},
-    }  # fmt: skip
+    *grams, numbers = np.split(weights[:-1], design.buckets * np.arange(1, len(kinds) + 1))
+    tensors = {"weights.numbers": numbers, "mean": scale.mean, "spread": scale.spread}
+    tensors |= {f"rarity.{kind}": rarity for kind, rarity in zip(kinds, scale.rarity, strict=True)}
+    tensors |= {f"weights.{kind}": values for kind, values in zip(kinds, grams, strict=True)}
     features = {f"ngrams of {kind}": design.buckets for kind in kinds} | {
         family: len(names) if family == "embedding" else names for family, names in families.items()
     }
@@ -238,7 +235,7 @@ def _choose_penalty(data: dict[str, _Data], recipe: Recipe) -> tuple[Floats, flo
         elif penalty < best[2] / 150:
             break  # likes have a long tail, so that the loss may rise for a while; and what is weak takes long
     assert best is not None
-    schema = {"penalty": pl.Float64, "train_loss": pl.Float64, "validation_loss": pl.Float64}
+    schema = dict.fromkeys(("penalty", *loop.LOSSES.columns), pl.Float64)
     return best[1], best[2], pl.DataFrame(results, schema=schema, orient="row")
 
 

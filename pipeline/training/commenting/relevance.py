@@ -108,8 +108,7 @@ def check_frames(articles: pl.DataFrame, comments: pl.DataFrame, *extra_columns:
         raise BadInput(f"comments to train on: field 'article_id' should be {expected} as of articles, found {kind}")
     if repeated := articles.filter(pl.col("article_id").is_duplicated())["article_id"].to_list():
         raise BadInput(f"articles to train on: {str(repeated[0])!r} is there more than once")
-    unmatched = comments.join(articles, on="article_id", how="anti")["article_id"]
-    if len(unmatched):
+    if len(unmatched := comments.join(articles, on="article_id", how="anti")["article_id"]):
         problem = f"{len(unmatched)} are of articles that are not there, as {str(unmatched[0])!r}"
         raise BadInput(f"comments to train on: {problem}")
 
@@ -158,11 +157,10 @@ def _make_pairs(
         articles.select("article_id", "article", "split"), on="article_id", how="inner", maintain_order="left"
     )
     if words is None:
-        train = pairs.filter(pl.col("split") == "train")
+        train, train_articles = pairs.filter(split="train"), articles.filter(split="train")
         if not train.height:
             raise BadInput("comments on articles of the split 'train': expected at least one, found none")
-        train_articles = list_first_words(articles.filter(pl.col("split") == "train"), recipe)
-        words = build_vocabulary([train_articles, train["words"]], recipe.vocabulary)
+        words = build_vocabulary([list_first_words(train_articles, recipe), train["words"]], recipe.vocabulary)
     distinct = pairs.select("words").unique(maintain_order=True).with_row_index("comment")
     pairs = pairs.join(distinct, on="words", how="left", maintain_order="left")
     article, comment = (pairs[name].to_numpy().astype(np.int64) for name in ("article", "comment"))
@@ -180,9 +178,8 @@ class _Foreign:  # comments drawn for articles that do not have them
         keys = pairs.article * self.count + pairs.comment
         self.existing = np.unique(keys)
         articles, sizes = np.unique(np.unique(keys[rows]) // self.count, return_counts=True)
-        has_all = sizes == np.count_nonzero(counts)
-        if has_all.any():
-            article_id = pairs.article_ids[int(articles[has_all][0])]
+        if len(having_all := articles[sizes == np.count_nonzero(counts)]):
+            article_id = pairs.article_ids[int(having_all[0])]
             raise BadInput(f"article {article_id!r}: expected comments of other articles of its split, found none")
 
     def draw(self, articles: IndexArray, size: int, generator: torch.Generator) -> IndexArray:
@@ -212,7 +209,6 @@ class _Training:  # a model in training, and the comments that evaluate it
         self.foreign = foreign.draw(pairs.article[self.held], recipe.foreign, foreign_generator)
 
     def epoch(self, number: int) -> tuple[float, float, int]:
-        """Learn from all pairs and evaluate: the numbers of the history."""
         self.model.train()
         total = 0.0
         for rows in draw_batches(self.pairs.article[self.train], self.recipe, self.generator):

@@ -27,6 +27,7 @@ from pipeline.training.loop import TrainingResult, read_recipe
 
 log = logging.getLogger(__name__)
 _ROWS = 512  # candidates encoded at a time
+Words = Sequence[Sequence[str]]  # of each text
 RESULT_SCHEMA = {  # columns of `comment`
     **dict.fromkeys(("row", "rank"), pl.Int64), **dict.fromkeys(("comment_id", "text"), pl.String),
     "relevance": pl.Float64, "article_id": pl.String, "cosine": pl.Float64,
@@ -79,8 +80,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu"
 def _make_bank(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, words: list[str]) -> dict[str, Tensor]:
     """Store the comments on the articles, in their order, as tensors; strings are UTF-8 bytes with offsets."""
     numbered = articles.select("article_id").with_row_index("article")
-    rows = comments.join(numbered, on="article_id", how="inner", maintain_order="left")
-    rows = rows.sort("article", maintain_order=True)
+    rows = comments.join(numbered, on="article_id", maintain_order="left").sort("article", maintain_order=True)
     distinct = rows.unique("text", keep="first", maintain_order=True).select("text", "words").with_row_index("number")
     rows = rows.join(distinct.select("text", "number"), on="text", how="left", maintain_order="left")
     texts = models.number_words(distinct["words"], words, recipe.comment)
@@ -90,8 +90,7 @@ def _make_bank(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, w
     for name, values in strings.items():
         text = values.cast(pl.String)
         arrays[name] = np.frombuffer(bytearray("".join(text).encode()), np.uint8)
-        ends = text.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
-        arrays[f"{name}_at"] = np.concatenate([[0], ends])
+        arrays[f"{name}_at"] = np.insert(text.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy(), 0, 0)
     return {name: torch.from_numpy(value) for name, value in (arrays | {"of_article": starts.astype(np.int64)}).items()}
 
 
@@ -101,13 +100,7 @@ def _read_strings(bank: dict[str, Tensor], name: str, places: Iterable[int]) -> 
 
 
 def comment(
-    commenter: Commenter,
-    titles: Sequence[Sequence[str]],
-    contents: Sequence[Sequence[str]],
-    k: int = 10,
-    best: int = 1,
-    *,
-    batch: int = 64,
+    commenter: Commenter, titles: Words, contents: Words, k: int = 10, best: int = 1, *, batch: int = 64
 ) -> pl.DataFrame:
     """Find the comments of similar articles that are most relevant to each article, `best` at most, no text twice.
 
@@ -142,8 +135,7 @@ def _list_candidates(bank: dict[str, Tensor], places: IndexArray) -> pl.DataFram
     neighbours = pl.DataFrame({"row": row, "neighbour": neighbour, "at": starts[articles], "end": starts[articles + 1]})
     candidates = neighbours.select("row", "neighbour", comment=pl.int_ranges("at", "end")).explode("comment")
     texts = bank["text_of"].numpy().astype(np.int64)[candidates["comment"].to_numpy()]
-    candidates = candidates.with_columns(text=pl.Series(texts))
-    return candidates.unique(["row", "text"], keep="first", maintain_order=True)
+    return candidates.with_columns(text=pl.Series(texts)).unique(["row", "text"], keep="first", maintain_order=True)
 
 
 @torch.inference_mode()
@@ -188,6 +180,6 @@ def _make_rows(bank: dict[str, Tensor], best_rows: pl.DataFrame, neighbours: Nea
     places = {"comment": best_rows["comment"], "text": best_rows["text"], "article": neighbours.places[index].tolist()}
     texts = {name: pl.Series(_read_strings(bank, name, part), dtype=pl.String) for name, part in places.items()}
     strings = {"comment_id": texts["comment"], "text": texts["text"], "article_id": texts["article"]}
-    cosine = neighbours.cosines[index].astype(np.float64)
-    rows = best_rows.select("row", "rank", "relevance").with_columns(cosine=pl.Series(cosine), **strings)
+    cosine = pl.Series(neighbours.cosines[index].astype(np.float64))
+    rows = best_rows.select("row", "rank", "relevance", cosine=cosine, **strings)
     return rows.select(pl.col(name).cast(kind) for name, kind in RESULT_SCHEMA.items())

@@ -73,8 +73,6 @@ class Tuned:
 
 
 Embedding = Frozen | Tuned
-
-
 SIDES = ("implicit", "explicit", "negative")
 
 
@@ -112,9 +110,9 @@ def make_corpus(pairs: pl.DataFrame, groups: pl.DataFrame | None = None) -> Corp
         groups = pl.DataFrame(schema={"group": pl.String, "level": pl.Int64, "text": pl.String, "split": pl.String})
     texts = pl.concat([pairs[side].rename("text") for side in SIDES] + [groups["text"]])
     distinct, rows = np.unique(texts.to_numpy().astype(object), return_inverse=True)
-    triples, graded = rows[: 3 * pairs.height].reshape(3, -1).T, rows[3 * pairs.height :]
-    texts_by_row = [str(text) for text in distinct]
-    return Corpus(texts_by_row, pairs, torch.from_numpy(triples.copy()), groups, torch.from_numpy(graded.copy()))
+    parts = rows[: 3 * pairs.height].reshape(3, -1).T, rows[3 * pairs.height :]
+    triples, graded = (torch.from_numpy(part.copy()) for part in parts)
+    return Corpus([*map(str, distinct)], pairs, triples, groups, graded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,19 +180,17 @@ def fit(corpus: Corpus, embedding: Embedding, recipe: Recipe, state: Path | None
     count as well. Without a validation part, the training part decides. For `state` see `loop.run`.
     """
     generator = loop.seed_all(recipe.seed)
-    model = ImpScore(
-        embedding.dim, recipe.features, generator, recipe.design, recipe.hidden, recipe.dropout, embedding.last
-    ).to(embedding.device)
+    options = (recipe.design, recipe.hidden, recipe.dropout, embedding.last)
+    model = ImpScore(embedding.dim, recipe.features, generator, *options).to(embedding.device)
     if recipe.hidden:
         train_rows = torch.unique(torch.cat([corpus.select_triples("train").flatten(), *corpus.select_groups("train")]))
-        sample = train_rows[_shuffle(len(train_rows), generator)[: limit_rows(embedding.dim)].sort().values]
+        order = torch.randperm(len(train_rows), generator=generator)[: limit_rows(embedding.dim)]
+        sample = train_rows[order.sort().values]
         with torch.no_grad():
             model.initialise(embedding(sample))
-    parameters = [
-        {"params": list(model.parameters()), "lr": recipe.learning_rate},
-        {"params": list(embedding.trained.values()), "lr": recipe.tune_rate},
-    ]
-    optimiser = torch.optim.Adam(parameters, weight_decay=recipe.weight_decay)
+    rates = ((model.parameters(), recipe.learning_rate), (embedding.trained.values(), recipe.tune_rate))
+    groups = [{"params": list(parameters), "lr": rate} for parameters, rate in rates]
+    optimiser = torch.optim.Adam(groups, weight_decay=recipe.weight_decay)
 
     def weights() -> dict[str, Tensor]:
         state = model.state_dict() | {f"encoder.{name}": value for name, value in embedding.trained.items()}
@@ -232,18 +228,15 @@ def _draw_steps(corpus: Corpus, recipe: Recipe, generator: torch.Generator) -> I
     """Draw the batches of one epoch: triples, and groups in a training on groups, in mixed order."""
     size = recipe.batch if recipe.tune == "none" else recipe.tune_batch
     triples = corpus.select_triples("train")
-    steps: list[Step] = list(torch.split(triples[_shuffle(len(triples), generator)], size)) if len(triples) else []
+    triples = triples[torch.randperm(len(triples), generator=generator)]
+    steps: list[Step] = list(torch.split(triples, size)) if len(triples) else []
     if recipe.group_sharpness:
         groups = corpus.select_groups("train")
         size = recipe.group_batch if recipe.tune == "none" else recipe.tune_batch
-        order = _shuffle(len(groups), generator).tolist()
+        order = torch.randperm(len(groups), generator=generator).tolist()
         steps += [[groups[i] for i in order[start : start + size]] for start in range(0, len(order), size)]
-        steps = [steps[i] for i in _shuffle(len(steps), generator).tolist()]
+        steps = [steps[i] for i in torch.randperm(len(steps), generator=generator).tolist()]
     yield from steps
-
-
-def _shuffle(count: int, generator: torch.Generator) -> Tensor:
-    return torch.randperm(count, generator=generator)
 
 
 def _compute_loss(step: Step, model: ImpScore, embedding: Embedding, recipe: Recipe) -> Tensor:
@@ -271,10 +264,8 @@ def _compute_group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe) -> 
     higher, lower, steps = torch.tensor(comparisons, device=meanings.implicitness.device).T
     total = impscore.ranking_loss(meanings.implicitness, higher, lower, steps, recipe.group_sharpness)
     if len(sizes) > 1:
-        near, far = (
-            pragmatic_distance(meanings, meanings.select(torch.tensor(rows)), recipe.pragmatics)
-            for rows in (near_rows, far_rows)
-        )
+        others = (meanings.select(torch.tensor(rows)) for rows in (near_rows, far_rows))
+        near, far = (pragmatic_distance(meanings, other, recipe.pragmatics) for other in others)
         total = total + recipe.alpha * torch.relu(recipe.gamma_pragmatics - (far - near)).mean()
     return total
 

@@ -76,8 +76,7 @@ def fit(
     sides = [meanings.select(full_corpus.triples[:, side]) for side in range(3)]
     numbers = {f"i{n}": side.implicitness.double().numpy() for n, side in enumerate(sides, 1)}
     for name, side in (("near", sides[1]), ("far", sides[2])):
-        distances = pragmatic_distance(sides[0], side, result.model.design.pragmatics)
-        numbers[name] = distances.double().numpy()
+        numbers[name] = pragmatic_distance(sides[0], side, result.model.design.pragmatics).double().numpy()
     triples = pairs.select("pair_id", "source", "split").with_columns(**numbers)
     return Head(result.tensors, config, result.history, triples, graded)
 
@@ -116,9 +115,8 @@ def _join_baselines(numbers: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     split = "test" if "test" in counts["split"] else counts["split"][0]
     audit = artefacts.audit(pairs).with_columns(split=pl.lit(split))
     best = audit.sort("accuracy", "baseline", descending=[True, False]).unique("subset", keep="first")
-    best = best.select(
-        "subset", "split", metric=pl.lit("implicitness_accuracy"), baseline="accuracy", baseline_name="baseline"
-    )
+    columns = ("subset", "split", pl.lit("implicitness_accuracy").alias("metric"))
+    best = best.select(*columns, baseline="accuracy", baseline_name="baseline")
     compared = numbers.join(best, on=["subset", "split", "metric"], how="left")
     metric = pl.format("{}_baseline", "baseline")
     rows = audit.select("split", "subset", "pair_count", metric=metric, value="accuracy", **no_baseline)

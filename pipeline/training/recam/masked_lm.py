@@ -59,12 +59,9 @@ PROFILES = {  # for the embedded encoder on a CPU; for a pretrained model of mas
 }
 
 
+_ABOVE_ZERO, _BELOW_ONE = {"masked", "held", "learning_rate", "clip"}, {"masked", "held", "warmup"}
 make_recipe = partial(
-    loop.replace_numbers,
-    PROFILES,
-    from_zero={"tuned_layers"},
-    above_zero={"masked", "held", "learning_rate", "clip"},
-    below_one={"masked", "held", "warmup"},
+    loop.replace_numbers, PROFILES, from_zero={"tuned_layers"}, above_zero=_ABOVE_ZERO, below_one=_BELOW_ONE
 )
 
 
@@ -182,7 +179,6 @@ class _Training:  # a model in training, and the sequences that it learns from a
         self.learner = loop.make_learner(self.module, optimiser, self.generator, self.recipe.clip)
 
     def epoch(self, number: int) -> tuple[float, float, float, int]:
-        """Train on all sequences once and evaluate; return the numbers of the history."""
         self.module.train()
         total, count = 0.0, 0
         batches = list(shuffle_batches(self.lengths, np.flatnonzero(~self.is_held), self.recipe.batch, self.generator))
@@ -201,9 +197,8 @@ class _Training:  # a model in training, and the sequences that it learns from a
         lengths = torch.from_numpy(self.lengths[rows]).unsqueeze(1)
         place, vocabulary = torch.arange(ids.shape[1]), self.module.config.vocab_size
         is_allowed = (place >= len(self.pieces.before)) & (place < lengths - len(self.pieces.after))
-        masked_ids, is_target = mask_pieces(
-            ids, is_allowed, self.recipe.masked, self.pieces.mask, vocabulary, generator
-        )
+        options = (self.recipe.masked, self.pieces.mask, vocabulary, generator)
+        masked_ids, is_target = mask_pieces(ids, is_allowed, *options)
         device = self.module.device
         is_target, is_piece = is_target.to(device), (place < lengths).long().to(device)
         with torch.autocast(device.type, PRECISIONS["bfloat16"], enabled=self.recipe.precision == "bfloat16"):
@@ -228,7 +223,6 @@ class _Training:  # a model in training, and the sequences that it learns from a
 
 
 def _read_tokenizer_files(tokenizer: Any) -> dict[str, str]:
-    """Return the files, all of them JSON or text, that a tokenizer is loaded from."""
     with tempfile.TemporaryDirectory() as folder:
         tokenizer.save_pretrained(folder)
         return {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(folder).iterdir())}

@@ -51,14 +51,9 @@ nobody has measured here. So small an encoder answers by what fits into the ques
 
 def make_recipe(profile: str, **changes: Any) -> Recipe:
     """Change some numbers of a profile, see `loop.replace_numbers`; BadInput for those that do not fit together."""
-    recipe = loop.replace_numbers(
-        PROFILES,
-        profile,
-        from_zero={"averaged", "tuned_layers", "epochs"},
-        above_zero={"learning_rate", "faster", "clip"},
-        below_one={"smoothing", "hypernyms", "warmup"},
-        **changes,
-    )
+    bounds = {"from_zero": {"averaged", "tuned_layers", "epochs"}, "above_zero": {"learning_rate", "faster", "clip"}}
+    below_one = {"smoothing", "hypernyms", "warmup"}
+    recipe = loop.replace_numbers(PROFILES, profile, below_one=below_one, **bounds, **changes)
     limits = {"stride": ("window", ", so that no piece is skipped"), "averaged": ("epochs", ""), "parts": ("batch", "")}
     for name, (limit, reason) in limits.items():
         number, most = getattr(recipe, name), getattr(recipe, limit)
@@ -108,16 +103,11 @@ def fit(
     outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
     loop.load_weights(model, training.mean if recipe.averaged else outcome.weights)
     config = {
-        **asdict(recipe),
-        "kind": KIND,
-        "encoder": transformer.name,
-        "encoder_revision": transformer.revision,
-        "architecture": models.describe_architecture(transformer.module),
-        "pieces": pieces_config,
-        "glosses": option_glosses,
-        "best_epoch": None if recipe.averaged else outcome.best_epoch,  # none where several are averaged
+        **asdict(recipe), "kind": KIND, "encoder": transformer.name, "encoder_revision": transformer.revision,
+        "architecture": models.describe_architecture(transformer.module), "pieces": pieces_config,
+        "glosses": option_glosses, "best_epoch": None if recipe.averaged else outcome.best_epoch,
         "averaged_value": training.measure_accuracy() if recipe.averaged else None,
-    }
+    }  # fmt: skip
     return TrainingResult(loop.copy_weights(model), config, outcome.history)
 
 
@@ -151,7 +141,6 @@ class _Training:
         )
 
     def epoch(self, number: int) -> tuple[float, float, int]:
-        """Train on all items once and evaluate; return the numbers of the history."""
         loss, value = self._run_epoch(number), self.measure_accuracy()
         self._average(number - (self.recipe.epochs - self.recipe.averaged) - 1)
         return value, loss, len(self.held)
@@ -171,7 +160,6 @@ class _Training:
             average([self.mean[name] for name in weights], list(weights.values()), epoch_count)  # in place
 
     def _run_epoch(self, epoch: int) -> float:
-        """Train on all items once; return the mean loss of an item."""
         self.model.train()
         total, optimiser = 0.0, self.learner.optimiser
         batches = list(shuffle_batches(self.inputs.lengths(), self.train, self.recipe.batch, self.generator))
@@ -191,11 +179,8 @@ class _Training:
         return total / len(self.train)
 
     def measure_accuracy(self) -> float:
-        """The share of right answers on the validation part."""
-        is_right = [
-            scores.argmax(dim=1) == self.inputs.truth[torch.from_numpy(rows)]
-            for rows, scores in _predict(self.model, self.inputs, self.held)
-        ]
+        chunks = _predict(self.model, self.inputs, self.held)
+        is_right = [scores.argmax(dim=1) == self.inputs.truth[torch.from_numpy(rows)] for rows, scores in chunks]
         return float(torch.cat(is_right).float().mean())
 
 

@@ -55,7 +55,6 @@ readers of three quarters have .27 to .28 of the others' targets among their ten
 are .09 of them. The paper's have .28 to .38, from all of XSum (Table 3).
 """
 
-
 make_recipe = partial(
     loop.replace_numbers, PROFILES, from_zero={"drawn", "vocabulary"}, above_zero={"clip", "learning_rate"}
 )
@@ -205,10 +204,8 @@ class _Training:  # a model in training, and the items that it learns from and i
         total = 0.0
         for rows in shuffle_batches(self.inputs.lengths(), self.train, self.recipe.batch, self.generator):
             total += loop.descend(self._loss(rows), self.learner, number) * len(rows)
-        is_right = [
-            scores.argmax(axis=1) == self.inputs.truth[rows]
-            for rows, scores in score_items(self.model, self.inputs, self.candidates, self.held, self.recipe.batch)
-        ]
+        chunks = score_items(self.model, self.inputs, self.candidates, self.held, self.recipe.batch)
+        is_right = [scores.argmax(axis=1) == self.inputs.truth[rows] for rows, scores in chunks]
         return float(np.concatenate(is_right).mean()), total / len(self.train), len(self.held)
 
     def _loss(self, rows: IndexArray) -> Tensor:

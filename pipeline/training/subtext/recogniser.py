@@ -84,12 +84,11 @@ class Reader:
 
     def tokenize(self, text: str) -> list[tuple[str, ...]]:
         """Return the tokens of a text: words, or characters, each with its word."""
-        words = self.split_words(text)
+        words, pairs = self.split_words(text), list[tuple[str, ...]]()
         if self.recipe.units == "words":
             return [(word,) for word in words[: self.recipe.longest]]
-        pairs: list[tuple[str, ...]] = [
-            (letter, word) for word in words for letter in ([word] if segment.CODE.fullmatch(word) else word)
-        ]
+        for word in words:
+            pairs += [(letter, word) for letter in ([word] if segment.CODE.fullmatch(word) else word)]
         return pairs[: self.recipe.longest]
 
     def read(self, texts: Sequence[str], contexts: Sequence[str]) -> Inputs:
@@ -98,11 +97,10 @@ class Reader:
             contexts = [""] * len(texts)
         distinct = {text: row for row, text in enumerate(dict.fromkeys([*texts, *contexts]))}
         rows, extra = self._index_pieces(list(distinct)) if self.encoder else self._index_words(list(distinct))
-        logits = None
-        if self.linear:
-            logits = torch.from_numpy(self.linear.logits(texts, contexts, self.split_words)).float()
+        logits = self.linear.logits(texts, contexts, self.split_words) if self.linear else None
         numbers = np.array([[distinct[text] for text in column] for column in (texts, contexts)], np.int64)
-        return Inputs(rows, extra, numbers[0], numbers[1], logits)
+        tensor = None if logits is None else torch.from_numpy(logits).float()
+        return Inputs(rows, extra, numbers[0], numbers[1], tensor)
 
     def split_words(self, text: str) -> list[str]:
         """Return the words of a text."""
@@ -114,11 +112,10 @@ class Reader:
         def index(word: str) -> int:
             return self.place.get(word) or len(self.words) + 1 + unknown_ids.setdefault(word, len(unknown_ids))
 
-        rows = []
+        rows, padding = [], [[0] if self.recipe.units == "words" else [0, 0]]
         for text in texts:
             ids = [[index(word) for word in token] for token in self.tokenize(text)]
-            channels = 1 if self.recipe.units == "words" else 2
-            rows.append(torch.tensor(ids or [[0] * channels], dtype=torch.int64))
+            rows.append(torch.tensor(ids or padding, dtype=torch.int64))
         means = [find_rows(self.place, word) or [0] for word in unknown_ids]
         width = max(map(len, means), default=1)
         return rows, torch.tensor([mean + [0] * (width - len(mean)) for mean in means]).reshape(-1, width)
@@ -254,11 +251,10 @@ def _select_vectors(rows: pl.DataFrame, recipe: Recipe, vectors: WordVectors) ->
 def _fit_ngrams(reader: Reader, rows: pl.DataFrame, truth: IndexArray) -> Tensor:
     """Fit the reader's classifier of n-grams; return its logits of each row when held out, [n, classes]."""
     recipe = reader.recipe
-    contexts = rows["context"] if recipe.has_context else [""] * rows.height
-    options: dict[str, Any] = {"least": recipe.ngrams, "is_weighted": recipe.is_weighted, "seed": recipe.seed}
-    reader.linear, held_out_logits = recogniser.fit_ngrams(
-        rows["text"].to_list(), list(contexts), truth, reader.split_words, penalty=recipe.penalty, **options
-    )
+    texts, contexts = rows["text"].to_list(), list(rows["context"]) if recipe.has_context else [""] * rows.height
+    options: dict[str, Any] = {"least": recipe.ngrams, "penalty": recipe.penalty, "is_weighted": recipe.is_weighted}
+    fitted = recogniser.fit_ngrams(texts, contexts, truth, reader.split_words, seed=recipe.seed, **options)
+    reader.linear, held_out_logits = fitted
     return torch.from_numpy(held_out_logits).float()
 
 
@@ -335,8 +331,7 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
     if config["encoder_revision"] != (encoder.revision if encoder else None):
         raise BadInput(f"the recogniser was trained with encoder {config['encoder']}; give the same encoder")
     recipe = loop.read_recipe(Recipe, config)
-    weights = dict(tensors)
-    linear = None
+    weights, linear = dict(tensors), None
     if config["grams"]:
         linear = recogniser.Ngrams(tuple(config["grams"]), *[weights.pop(f"ngrams.{name}").numpy() for name in _LINEAR])
     reader = Reader(recipe, config["words"], linear, encoder)

@@ -44,8 +44,7 @@ def fit(rows: pl.DataFrame, model: Seq2Seq, recipe: Recipe) -> TrainingResult:
     for field in ("text", "meaning"):
         if rows[field].null_count():
             raise BadInput(f"rows to train on: field {field!r} is null in {rows[field].null_count()} of {rows.height}")
-    generator = loop.seed_all(recipe.seed)
-    module = model.module
+    generator, module = loop.seed_all(recipe.seed), model.module
     optimiser = torch.optim.AdamW(module.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
     learner = loop.make_learner(module, optimiser, generator, recipe.clip)
 

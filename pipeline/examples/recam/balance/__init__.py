@@ -31,8 +31,8 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.recam.balance import drawing
 from pipeline.examples.recam.balance import lexicon as lexicons
-from pipeline.examples.recam.balance.drawing import WRONG, Pool, Probabilities
-from pipeline.examples.recam.balance.lexicon import CODE, REASONS, Ids, Lexicon, Masks
+from pipeline.examples.recam.balance.drawing import WRONG, Pool
+from pipeline.examples.recam.balance.lexicon import CODE, REASONS, Floats, Ids, Lexicon, Masks
 from pipeline.examples.recam.building import SEED, SIMILAR, Choices, Vectors, place_options
 from pipeline.examples.recam.items import SCHEMA, normalise
 from pipeline.io.hashes import hash_number
@@ -98,7 +98,8 @@ class _Weights(NamedTuple):
     untyped: pl.DataFrame  # words of readers that no type of the item's shape has
     draws: Pool  # the part of the pool that is drawn from
     is_in: Masks  # of each item: whether it has enough words
-    probabilities: Probabilities
+    of_words: Floats  # probabilities of the words that are drawn from
+    of_golds: Floats  # and of each item's gold word by the question alone
 
 
 def _weigh_parts(
@@ -117,13 +118,13 @@ def _weigh_parts(
         draws = draws.filter(is_in[draws.item])
         part_seed = seed + number  # how often a word is wrong varies from part to part
         probabilities = drawing.fit_probabilities(draws, is_in, gold_of_part, counts, lexicon, rates, part_seed)
-        yield part, _Weights(pool, untyped, draws, is_in, probabilities)
+        yield part, _Weights(pool, untyped, draws, is_in, *probabilities)
 
 
 def _check_part(items: pl.DataFrame, weights: _Weights, lexicon: Lexicon) -> tuple[pl.DataFrame, ...]:
     """Return the items that are fit, the others with their reason, and what became of the others' words."""
     reasons = np.where(weights.is_in, "", "too_few_choices").astype(object)
-    reasons[weights.probabilities.gold > MAX_GOLD] = "told_by_question"
+    reasons[weights.of_golds > MAX_GOLD] = "told_by_question"
     fit_items, unfit = _split(items, reasons)
     explanations = _explain(weights, items, lexicon, np.full((items.height, WRONG), -1, np.int32))
     return fit_items, unfit, explanations.join(unfit, left_on="item_id", right_on="row_key", how="semi")
@@ -134,7 +135,7 @@ def _draw_part(
 ) -> tuple[pl.DataFrame, ...]:
     """Return items with options, those that have too few, and what became of the words of all."""
     draw = items["draw"].to_numpy()
-    types, is_full = drawing.draw_words(weights.draws, weights.probabilities.word, draw, lexicon, relations, seed)
+    types, is_full = drawing.draw_words(weights.draws, weights.of_words, draw, lexicon, relations, seed)
     full_items, too_few = _split(items, np.where(is_full, "", "too_few_choices"))
     words = lexicon.words.gather(lexicon.word[types[is_full].ravel()]).to_list()
     wrong = [words[start : start + WRONG] for start in range(0, len(words), WRONG)]

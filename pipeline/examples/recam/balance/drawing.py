@@ -41,13 +41,9 @@ def read_candidates(
     words = words.group_by("item", "item_id", "shape", "word").agg(count=pl.len(), rank=pl.col("rank").min())
     words = words.join(lexicon.types, on=["shape", "word"], how="left")
     is_gold = pl.col("word").is_in(lexicon.words.implode())
-    untyped = words.filter(pl.col("type").is_null()).select(
-        "item_id",
-        "word",
-        token_count=pl.col("count").cast(pl.Int64),
-        best_rank=pl.col("rank").cast(pl.Int64),
-        reason=pl.when(is_gold).then(pl.lit("other_shape")).otherwise(pl.lit("no_gold_word")),
-    )
+    numbers = {"token_count": pl.col("count").cast(pl.Int64), "best_rank": pl.col("rank").cast(pl.Int64)}
+    reason = pl.when(is_gold).then(pl.lit("other_shape")).otherwise(pl.lit("no_gold_word"))
+    untyped = words.filter(pl.col("type").is_null()).select("item_id", "word", **numbers, reason=reason)
     return words.drop_nulls("type").select("item", "type", "rank", "count"), untyped
 
 
@@ -85,9 +81,8 @@ def build_pool(
         table = table[np.lexsort((table[:, 1], table[:, 0]))]
         row, word = table[:, 0] - rows.start, lexicon.word[table[:, 1]]
         code = codes[row, word]
-        blocks.append(
-            (table, code, *_centre(fits, rows, row, word, code == CODE["not_drawn"], lexicon.word[gold[rows]]))
-        )
+        centred = _centre(fits, rows, row, word, code == CODE["not_drawn"], lexicon.word[gold[rows]])
+        blocks.append((table, code, *centred))
     table, *columns = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return Pool(*np.ascontiguousarray(table.T), *columns)
 
@@ -130,26 +125,20 @@ ROUNDS = 30  # of fitting
 SPARE = 3 * WRONG  # words drawn for an item, as some are too near to each other
 
 
-class Probabilities(NamedTuple):
-    """How words are drawn, and what a model of the question alone gives gold words."""
-
-    word: Floats  # of each word to be among the four of its item, [p]
-    gold: Floats  # of each item's gold word, by the question alone, [items]
-
-
 def fit_probabilities(
     draws: Pool, is_in: Masks, gold: Ids, counts: Keys, lexicon: Lexicon, rates: Floats, seed: int
-) -> Probabilities:
+) -> tuple[Floats, Floats]:
     """Fit probabilities under which wrong words come as often, and fit as well on average, as gold words do.
 
-    `counts` and `rates` [types] are of the whole set, of which these items may be a part.
+    Returns that of each word to be among the four of its item, [p], and that of each item's gold word by a model of the
+    question alone, [items]. `counts` and `rates` [types] are of the whole set, of which these items may be a part.
     The weights are log-linear in the type and in the fits (Csiszár, 1975): fitted in turn, and by damped Newton steps.
     """
     from scipy.stats import poisson
 
     gold_probability = np.zeros(len(is_in))
     if not len(draws.item):
-        return Probabilities(np.zeros(0), gold_probability)
+        return np.zeros(0), gold_probability
     rate_of_shape = np.bincount(lexicon.shape, weights=rates)
     count_of_shape = np.bincount(lexicon.shape[gold[is_in]], minlength=len(rate_of_shape))
     rates = rates * (count_of_shape / np.maximum(rate_of_shape, 1e-9))[lexicon.shape]
@@ -185,7 +174,7 @@ def fit_probabilities(
     gold_weights = (priors[gold[items]] - 1) * np.exp(golds[items] @ slope)
     word_weights = np.add.reduceat(priors[draws.type] * np.exp(fits @ slope), starts)
     gold_probability[items] = gold_weights / (gold_weights + word_weights)
-    return Probabilities(np.maximum(predict(), 1e-12), gold_probability)
+    return np.maximum(predict(), 1e-12), gold_probability
 
 
 def _standardise(draws: Pool, counts: Keys, gold_counts: Keys, is_in: Masks) -> tuple[Floats, Floats]:

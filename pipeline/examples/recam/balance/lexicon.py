@@ -49,18 +49,17 @@ def build_lexicon(items: pl.DataFrame) -> tuple[pl.DataFrame, Lexicon]:
     labels = [f"{upos}\t{_describe_form(word, upos)}" for word, upos in items.select("answer", "upos").iter_rows()]
     items = items.with_columns(label=pl.Series(labels, dtype=pl.String))
     types = items.select("label", "answer").unique().sort("label", "answer").with_row_index("type")
-    types = types.with_columns(
-        shape=pl.col("label").rank("dense").cast(pl.Int32) - 1, type=pl.col("type").cast(pl.Int32)
-    )
+    shape = pl.col("label").rank("dense").cast(pl.Int32) - 1
+    types = types.with_columns(shape=shape, type=pl.col("type").cast(pl.Int32))
     words = types["answer"].unique().sort()
     names = [frozenset({word, *(wordnet.lemmatize(word, upos) for upos in wordnet.POS)}) for word in words]
     near = [[wordnet.find_pools(name) for name in word_names] for word_names in names]
     synonyms = [frozenset(name for pool in pools_of_word for name in pool.synonyms) for pools_of_word in near]
-    antonyms = [frozenset(name for pool in pools_of_word for name in pool.antonyms) for pools_of_word in near]
+    related = [frozenset(name for pool in pools_of_word for name in chain(*pool)) for pools_of_word in near]
     lexicon = Lexicon(
         words=words,
         names=names,
-        related=[own_synonyms | own_antonyms for own_synonyms, own_antonyms in zip(synonyms, antonyms, strict=True)],
+        related=related,
         synonyms=synonyms,
         word=np.searchsorted(words.to_numpy(), types["answer"].to_numpy()).astype(np.int32),
         shape=types["shape"].to_numpy(),
@@ -203,10 +202,8 @@ def _find_words(items: pl.DataFrame, lexicon: Lexicon) -> Iterator[tuple[slice, 
     from scipy.sparse import csr_array
 
     ids: dict[str, int] = {}
-    forms, related = (
-        [[ids.setdefault(name, len(ids)) for name in names] for names in lists]
-        for lists in (lexicon.names, lexicon.related)
-    )
+    lists = (lexicon.names, lexicon.related)
+    forms, related = ([[ids.setdefault(name, len(ids)) for name in names] for names in words] for words in lists)
 
     def build_table(rows: Iterable[Iterable[int]]) -> Any:
         columns = [sorted(set(row)) for row in rows]
@@ -227,11 +224,8 @@ def _find_words(items: pl.DataFrame, lexicon: Lexicon) -> Iterator[tuple[slice, 
     for start in range(0, items.height, ROWS):
         part = items[start : start + ROWS]
         question, passage = (build_table(map(list_ids, part[name])) for name in ("question", "article"))
-        counts = {
-            "in_question": question @ form_table,
-            "in_passage": passage @ form_table,
-            "related_in_passage": passage @ related_table,
-        }
+        counts = {"in_question": question @ form_table, "in_passage": passage @ form_table}
+        counts["related_in_passage"] = passage @ related_table
         yield slice(start, start + part.height), {reason: table.toarray() > 0 for reason, table in counts.items()}
 
 
