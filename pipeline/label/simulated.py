@@ -160,8 +160,7 @@ def _draw_answers(tasks: pl.DataFrame, rater: str, share: float) -> pl.DataFrame
 
 
 def _pick_other_option(option: str, draw: pl.Expr) -> pl.Expr:
-    step = 1 + (draw * (questionnaire.OPTIONS - 1)).cast(pl.Int64)
-    return (pl.col(option) + step) % questionnaire.OPTIONS
+    return (pl.col(option) + 1 + (draw * (questionnaire.OPTIONS - 1)).cast(pl.Int64)) % questionnaire.OPTIONS
 
 
 def _pick_value(values: tuple[str, ...], draw: pl.Expr, shares: tuple[float, ...]) -> pl.Expr:

@@ -78,7 +78,6 @@ class _Row(NamedTuple):
 
     @property
     def is_telephone(self) -> bool:
-        """Whether a word says so."""
         return bool(_TELEPHONE.search(self.before))
 
     def gaps(self) -> str:
@@ -234,9 +233,7 @@ def _is_card(row: _Row) -> bool:
 
 
 def _is_identity(row: _Row) -> bool:
-    """A Chinese identity card: province, date of birth and the check digit of GB 11643; the old ones of 15 digits
-    have none, so a word must say what they are.
-    """
+    """A Chinese identity card: its check digit is that of GB 11643; a word must say what an old one of 15 digits is."""
     digits = row.digits
     if not _PROVINCE.match(digits):
         return False

@@ -71,7 +71,6 @@ def _comment(
         created_at=_time(item.get("created_at"), fetched_at),
         user=parse_id((item.get("user") or {}).get("id")),
         is_hot=is_hot,
-        row_key=comment_id,
     )
 
 

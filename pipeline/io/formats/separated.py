@@ -100,8 +100,7 @@ class _Table:
         self.lines.append(self.returned.popleft() if self.returned else next(self.following))
         number, line = self.lines[-1]
         if "\0" in line:
-            character = line.index("\0") + 1
-            raise self._fault("nul_character", number, character, "a NUL character; is it another encoding?")
+            raise self._fault("nul_character", number, line.index("\0") + 1, "a NUL character; is it another encoding?")
         return line
 
     def _record(self) -> tuple[list[str], list[_Span]]:

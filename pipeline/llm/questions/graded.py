@@ -1,7 +1,4 @@
-"""Read a graded group from a model's answer: one intent in five ways, from the most explicit to the most implicit.
-
-`balance` finds what gives the level away, such as longer hints, so that such a set is refused.
-"""
+"""Read a graded group from a model's answer: one intent in five ways, from the most explicit to the most implicit."""
 
 import re
 from typing import NamedTuple
