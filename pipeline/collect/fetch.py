@@ -55,9 +55,8 @@ class Fetcher(AbstractContextManager["Fetcher"]):
             raise BadInput("the cookie holds a line break or a letter outside ASCII")  # and is not repeated here
         self.limits = limits
         self._cookie = cookie
-        self._http = httpx.Client(
-            headers=headers, timeout=limits.timeout, follow_redirects=False, cookies=CookieJar(_NO_COOKIES)
-        )
+        cookies = CookieJar(_NO_COOKIES)
+        self._http = httpx.Client(headers=headers, timeout=limits.timeout, follow_redirects=False, cookies=cookies)
         self._robots: dict[str, Protego] = {}
         self._asked_at: dict[str, float] = {}
 

@@ -140,11 +140,10 @@ def add_context(comments: pl.DataFrame, articles: pl.DataFrame, parents: pl.Data
     answered = comments if parents is None else parents.unique(["thread_id", "comment_id"], keep="first")
     parents = answered.select("thread_id", parent_id="comment_id", _parent="text")
     article = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
-    at_top = pl.when(pl.col("parent_id").is_null()).then("_article")
     titles = articles.select("thread_id", _article=article)
     rows = comments.join(parents, on=["thread_id", "parent_id"], how="left", maintain_order="left")
     rows = rows.join(titles, on="thread_id", how="left", maintain_order="left")
-    context = pl.coalesce("_parent", "context", at_top)
+    context = pl.coalesce("_parent", "context", pl.when(pl.col("parent_id").is_null()).then("_article"))
     rows = rows.with_columns(context_id=pl.coalesce("parent_id", "thread_id"), context=context)
     return rows.drop("_parent", "_article")
 

@@ -134,9 +134,8 @@ def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int, *, ta
     value = pl.col("value")
     triples = rater_labels.group_by(_CELL).agg(label_count=pl.len(), kinds=value.n_unique(), first=value.first())
     kinds = pl.when(label_count=RATERS).then("kinds")
-    patterns = fields.join(triples, on=_CELL, how="left").with_columns(
-        pattern=kinds.replace_strict({1: "same", 2: "partly", 3: "different"}, default="none", return_dtype=pl.String)
-    )
+    pattern = kinds.replace_strict({1: "same", 2: "partly", 3: "different"}, default="none", return_dtype=pl.String)
+    patterns = fields.join(triples, on=_CELL, how="left").with_columns(pattern=pattern)
     is_open = takes_values & ~pl.col("value").is_in(VERDICTS)
     answers, void_answers = _pick_answers(rows.filter(stage=2), rater_labels, patterns, in_round, is_open)
     annotations = patterns.join(answers.select(*_CELL, answer="value"), on=_CELL, how="left")

@@ -174,9 +174,8 @@ def _write_xlsx(path: Path, sheet: _Sheet, guidelines: str) -> None:
                 page.write_string(number, sheet.columns.index(name), cell, grey if cell == NOT_ASKED else wrapped)
         page.freeze_panes(1, 0)
         guide = book.add_worksheet("guidelines")
-        questions = [
-            (name, sheet.format_question(name)) for name in sheet.columns if name in {**form.fields, **form.notes}
-        ]
+        asked_names = [name for name in sheet.columns if name in {**form.fields, **form.notes}]
+        questions = [(name, sheet.format_question(name)) for name in asked_names]
         for number, (name, line) in enumerate([*questions, *(("", line) for line in guidelines.splitlines())]):
             guide.write_string(number, 0, name)
             guide.write_string(number, 1, line[:_CELL], wrapped)

@@ -11,13 +11,8 @@ _GROUP = re.compile(r"[0-9]+")
 _FEWEST, _MOST = 7, 19  # digits of a number
 _GROUPS = 8  # of a number, unless it is spelled digit by digit
 
-_CHINESE = {
-    ord(letter): str(digit)
-    for digit, letters in enumerate(
-        ("零〇洞", "一幺壹", "二两贰", "三叁", "四肆", "五伍", "六陆", "七拐柒", "八捌", "九勾玖")
-    )
-    for letter in letters
-}
+_NUMERALS = ("零〇洞", "一幺壹", "二两贰", "三叁", "四肆", "五伍", "六陆", "七拐柒", "八捌", "九勾玖")
+_CHINESE = {ord(letter): str(digit) for digit, letters in enumerate(_NUMERALS) for letter in letters}
 _CHINESE_DIGIT = "".join(map(chr, _CHINESE))
 _CHINESE_RUN = re.compile(f"[0-9{_CHINESE_DIGIT}](?:[ .\\-–—·、]{{0,3}}[0-9{_CHINESE_DIGIT}])*+")
 
