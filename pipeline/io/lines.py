@@ -66,8 +66,9 @@ def read_records(
     """
     line, width = 1, 0
     texts = ("\n" if has_comments and not width and text[0] == "#" else text for _, text in read_lines(path))
-    quoting = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
-    reader = csv.reader(texts, delimiter=separator, quoting=quoting, strict=True)
+    reader = csv.reader(
+        texts, delimiter=separator, quoting=csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE, strict=True
+    )
     try:
         for fields in reader:
             if fields and width not in (0, len(fields)):
