@@ -13,9 +13,8 @@ FIELDS = (
     "text", "comment_id", "thread_id", "parent_id", "root_id", "context", "like_count", "reply_count", "created_at",
     "user", "article_title", "article_text", "category", "summary", "comments", "timezone",
 )  # fmt: skip
-_NESTED = (  # looked for inside the list of comments, where there is one, rather than in the row
-    {"text", "comment_id", "parent_id", "root_id", "like_count", "reply_count", "created_at", "user"}
-)
+# looked for inside the list of comments, where there is one, rather than in the row
+_NESTED = {"text", "comment_id", "parent_id", "root_id", "like_count", "reply_count", "created_at", "user"}
 _CONTENT = {"text", "comments", "article_title", "article_text"}
 Columns = Mapping[str, str]
 

@@ -55,9 +55,8 @@ class Fetcher(AbstractContextManager["Fetcher"]):
             raise BadInput("the cookie holds a line break or a letter outside ASCII")  # and is not repeated here
         self.limits = limits
         self._cookie = cookie
-        self._http = httpx.Client(
-            headers=headers, timeout=limits.timeout, follow_redirects=False, cookies=CookieJar(_NO_COOKIES)
-        )
+        cookies = CookieJar(_NO_COOKIES)
+        self._http = httpx.Client(headers=headers, timeout=limits.timeout, follow_redirects=False, cookies=cookies)
         self._robots: dict[str, Protego] = {}
         self._asked_at: dict[str, float] = {}
 
@@ -125,10 +124,8 @@ class Fetcher(AbstractContextManager["Fetcher"]):
         try:
             return retrying(self._get, url, between, headers)
         except tenacity.RetryError as why:
-            error = why.last_attempt.exception()
-            fault = str(error) or type(error).__name__
-            if error is None:
-                fault = f"HTTP {why.last_attempt.result().status_code}"
+            attempt, error = why.last_attempt, why.last_attempt.exception()
+            fault = f"HTTP {attempt.result().status_code}" if error is None else str(error) or type(error).__name__
             raise Retry(f"{urlsplit(url).netloc} failed {self.limits.attempts} times: {fault}") from why
 
     def _get(self, url: str, between: float, headers: dict[str, str]) -> httpx.Response:
@@ -252,8 +249,7 @@ def list_starts(source: str, thread: str) -> list[str]:
         raise BadInput(f"{source} is read from files only: its robots.txt or terms forbid crawling")
     if not (thread.isascii() and thread.isalnum()):
         raise BadInput(f"{thread!r} is not a thread id of {source}")
-    templates = (getattr(site, "ARTICLE", None), site.START)
-    return [template.format(thread=thread) for template in templates if template]
+    return [template.format(thread=thread) for template in (getattr(site, "ARTICLE", None), site.START) if template]
 
 
 def fetch_pages(fetcher: Fetcher, spool: Spool, source: str, start: str, day: str, redact: Callable[[Any], Any]) -> int:

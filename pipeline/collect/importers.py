@@ -70,8 +70,7 @@ def read(
     `label`, by default the file's name; files imported together need different ones.
     """
     left_out = left_out or LeftOut()
-    notes: dict[str, Any] = {"ignored": left_out.ignored, "messages": left_out.bad_rows}
-    file = Source(path=path, encoding=encoding, **notes, **options)
+    file = Source(path=path, encoding=encoding, ignored=left_out.ignored, messages=left_out.bad_rows, **options)
     yield from _File(file, source, dict(mapping), label or path.name).read_batches(key)
 
 
@@ -93,7 +92,6 @@ class _File:
     cut_ids: defaultdict[tuple[str, str], CutIds] = field(default_factory=lambda: defaultdict(CutIds))
 
     def read_batches(self, key: bytes | None) -> Iterator[Batch]:
-        """Batches of each chunk."""
         # a crawler's database holds tables of its own besides: if any is an export we know, only such are read
         exports = [table for table, names in list_tables(self.file.path).items() if columns.find_export(names)]
         self.file.choose = self._list_columns
@@ -153,8 +151,7 @@ class _File:
             yield batch
 
     def _read_table(self, chunk: Chunk, prefix: str, bad_rows: _Skipped) -> Batch:
-        names = set(chunk.columns) or set().union(*chunk.rows)
-        export, mapping = self._choose_mapping(chunk.table, names)
+        export, mapping = self._choose_mapping(chunk.table, set(chunk.columns) or set().union(*chunk.rows))
         batch = self._start_batch(export, bad_rows)
         is_spreadsheet = self.file.path.suffix.lower() in (".csv", ".tsv", ".xlsx")
         id_columns = {name: column for name, column in mapping.items() if name in IDS} if is_spreadsheet else {}

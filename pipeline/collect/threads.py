@@ -1,7 +1,6 @@
 """Comments of a thread: their duplicates, the roots of their answers, and their context.
 
 Duplicates are the same comment met twice, the same words, or nearly the same words in one place.
-
 An answered comment always stays. Under eight characters copies are equal texts; under a hundred, numbers count.
 """
 
@@ -141,15 +140,12 @@ def add_context(comments: pl.DataFrame, articles: pl.DataFrame, parents: pl.Data
     answered = comments if parents is None else parents.unique(["thread_id", "comment_id"], keep="first")
     parents = answered.select("thread_id", parent_id="comment_id", _parent="text")
     article = pl.concat_str("title", "text", separator=" ", ignore_nulls=True).str.strip_chars()
-    at_top = pl.when(pl.col("parent_id").is_null()).then("_article")
     titles = articles.select("thread_id", _article=article)
     rows = comments.join(parents, on=["thread_id", "parent_id"], how="left", maintain_order="left")
     rows = rows.join(titles, on="thread_id", how="left", maintain_order="left")
-    contexts = {
-        "context_id": pl.coalesce("parent_id", "thread_id"),
-        "context": pl.coalesce("_parent", "context", at_top),
-    }
-    return rows.with_columns(**contexts).drop("_parent", "_article")
+    context = pl.coalesce("_parent", "context", pl.when(pl.col("parent_id").is_null()).then("_article"))
+    rows = rows.with_columns(context_id=pl.coalesce("parent_id", "thread_id"), context=context)
+    return rows.drop("_parent", "_article")
 
 
 def add_roots(comments: pl.DataFrame) -> pl.DataFrame:
@@ -176,10 +172,9 @@ def refuse_circles(comments: pl.DataFrame) -> None:
             if comment in path:
                 circle = list(path)[list(path).index(comment) :]
                 keys = [up[answer][1] for answer in circle[:5]]
-                parts = [key.rpartition("-") for key in keys]
                 names = [
-                    f"{file}, row {number}" if file and number[:1].isdigit() else key
-                    for key, (file, _, number) in zip(keys, parts, strict=True)
+                    f"{file}, row {number}" if file and number[:1].isdigit() else f"{file}{dash}{number}"
+                    for file, dash, number in (key.rpartition("-") for key in keys)
                 ]
                 places = [f"{answer!r} ({name})" for (_, answer), name in zip(circle, names, strict=False)]
                 more = f" and {len(circle) - 5} more" if len(circle) > 5 else ""

@@ -156,9 +156,8 @@ def _export(rows: pl.DataFrame, suffix: str) -> Answer:
         if suffix != "xlsx":
             files.write_table(rows, path)
         elif rows.height > MOST_ROWS or any(length > _CELL for length in rows["text"].str.len_chars()):
-            raise BadInput(
-                f"a workbook holds {MOST_ROWS:,} rows and {_CELL:,} characters a cell; export csv or Parquet"
-            )
+            limits = f"{MOST_ROWS:,} rows and {_CELL:,} characters a cell"
+            raise BadInput(f"a workbook holds {limits}; export csv or Parquet")
         else:
             with xlsxwriter.Workbook(path, {"strings_to_formulas": False, "strings_to_urls": False}) as book:
                 rows.write_excel(book, "comments")

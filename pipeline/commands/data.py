@@ -96,9 +96,8 @@ def collect(
     options["selection"] = {"keep_duplicates": keep_duplicates, "first_day": first_day, "last_day": last_day}
     with track("collecting") as on_progress:
         options |= {"encoding": encoding, "skip_bad_rows": skip_bad_rows, "on_progress": on_progress}
-        run = partial(collect_task.run, day=day, threads=thread_id or [], **options)
         for name in collect_task.list_sources(source, path, live=live, threads=thread_id or []):
-            collected += retry(run, name)
+            collected += retry(partial(collect_task.run, day=day, threads=thread_id or [], **options), name)
     if not collected:
         console.report(f"nothing found for {day}")
     _print(collected, as_json)

@@ -70,10 +70,8 @@ def judge(
     else:
         rows = work.sample_comments(day or today(), days, limit or work.SAMPLE)
     options, summary = build_options(llm, max_cost, cache_only)
-    given_params = parse_params(params) if params else {} if is_offline else None
-    options = options._replace(
-        revision=revision, params=work.choose_params(plan, given_params), concurrency=concurrency
-    )
+    chosen_params = work.choose_params(plan, parse_params(params) if params else {} if is_offline else None)
+    options = options._replace(revision=revision, params=chosen_params, concurrency=concurrency)
     if answers and not params:
         options = options._replace(params=work.choose_answered_params(rows, plan, options, answers))
     if dry_run:
@@ -87,9 +85,8 @@ def judge(
         judge_rows = partial(work.judge, rows, plan, options, ask)
         if file is None:
             rows = work.select_answered(rows, plan, options, ask) if answers and not requests else rows
-            judge_rows = partial(
-                work.judge_day, rows, day or today(), plan, options, ask, needs_all=is_offline or batch
-            )
+            needs_all = is_offline or batch
+            judge_rows = partial(work.judge_day, rows, day or today(), plan, options, ask, needs_all=needs_all)
         judgement = retry(judge_rows)
     if judgement.open_requests and (requests or batch):
         _hand_over(judgement, requests, batches, as_json)

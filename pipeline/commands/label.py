@@ -144,7 +144,8 @@ def agreement(
     Examples: `undertone label agreement labels.csv`; `undertone label agreement ratings.xlsx --map task_id=item --level
     ordinal`
     """
-    options = (parse(mapping, rating_files.ROLES), _split(columns), level or "nominal", _split(values))
+    names, choices = (tuple(name.strip() for name in text.split(",") if name.strip()) for text in (columns, values))
+    options = (parse(mapping, rating_files.ROLES), names, level or "nominal", choices)
     reading = rating_files.Reading(*options, ("", *missing) if missing else rating_files.MISSING)
     is_plain = level is None and reading == rating_files.Reading()
     if not file and not is_plain:
@@ -160,10 +161,6 @@ def agreement(
         console.report(line)
 
 
-def _split(names: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in names.split(",") if name.strip())
-
-
 def release(
     project: Project = "csd",
     name: Annotated[str | None, Option(help="Name of the release; the project's by default.")] = None,
@@ -176,12 +173,10 @@ def release(
 
     Example: `undertone label release --licence CC-BY-4.0`
     """
-    fields = required or releases.REQUIRED
-    folder = retry(releases.release, project, name, fields, licence, day, this_run())
+    folder = retry(releases.release, project, name, required or releases.REQUIRED, licence, day, this_run())
     count = pl.scan_parquet(folder / "data.parquet").select(pl.len()).collect().item()
-    console.print_result(
-        pl.DataFrame({"rows": [count], "folder": [str(folder)]}), {"folder": str(folder), "row_count": count}, as_json
-    )
+    row = pl.DataFrame({"rows": [count], "folder": [str(folder)]})
+    console.print_result(row, {"folder": str(folder), "row_count": count}, as_json)
 
 
 def withdraw(

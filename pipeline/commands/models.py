@@ -46,13 +46,13 @@ def train_impscore(
     """
     options = {"epochs": epochs, "seed": seed, "tune": tune}
     changes = {**changes_of(set_ or []), **{name: value for name, value in options.items() if value is not None}}
+    fitting: dict[str, Any] = {"profile": profile, "changes": changes}
     if out:
         if use_sample or promote or day:
             raise BadInput("--sample, --promote and --day are about the tables; with --out nothing is written there")
         rows = pairs.load_pairs(pairs_file, train.choose_split(profile)) if pairs_file else pairs.load_pairs(None)
         with track("encoding") as on_progress:
-            fitting = {"profile": profile, "changes": changes, "on_progress": on_progress}
-            model_id, numbers = train.train_file(rows, out, groups, force=force, **fitting)
+            model_id, numbers = train.train_file(rows, out, groups, force=force, on_progress=on_progress, **fitting)
     else:
         if pairs_file or groups:
             raise BadInput("with --pairs or --groups, give the folder of the model: --out DIR")
@@ -61,8 +61,8 @@ def train_impscore(
             count = retry(work.build, source, day or today(), train.choose_split(profile), None)
             console.report(f"{source}: {format_quantity(count, 'pair')}")
         with track("encoding") as on_progress:
-            fitting = {"profile": profile, "changes": changes, "on_progress": on_progress}
-            model_id, numbers = train_registered(train.train, day, promote=promote, **fitting)
+            fitting |= {"promote": promote, "on_progress": on_progress}
+            model_id, numbers = train_registered(train.train, day, **fitting)
         numbers = numbers.drop("kind", "day", "model_id").sort("metric", "subset", "split", "epoch")
     ref = str(out) if out else model_id
     updates = {name: head["recipe"]["updates"] for name, head in scoring.load_model(ref).config["heads"].items()}

@@ -86,9 +86,8 @@ def ndd(
 def warn_of_counts(*signatures: str | None) -> None:
     """Warn if the signature names a model of counts."""
     if any(part.startswith("count:") for signature in signatures for part in (signature or "").split("|")):
-        console.report(
-            "by counts of two neighbours: the mechanics, no result; --model takes a real masked language model"
-        )
+        advice = "--model takes a real masked language model"
+        console.report(f"by counts of two neighbours: the mechanics, no result; {advice}")
 
 
 def compress(

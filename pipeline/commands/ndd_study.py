@@ -57,8 +57,7 @@ def compress_data(
     job = compressions.make_job(params, day, model)
     names = compressions.list_systems(params["systems"], model, is_explicit=bool(system))
     warn_of_counts(masked_lm.load_model(model, day=day).model.signature)
-    staged = [compressions.stage(name, job) for name in names]
-    retry(compressions.publish, staged, source, day)
+    retry(compressions.publish, [compressions.stage(name, job) for name in names], source, day)
     retry(grades.publish, source, day)  # means of grades are of the compressions there are
     retry(compressions.publish_measures, source, day)
     if thresholds:

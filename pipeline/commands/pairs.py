@@ -91,8 +91,7 @@ def ask(
     options = options._replace(revision=revision, params=parse_params(params), concurrency=concurrency, prompts=prompts)
     sources = asking.list_sources(source or (), prompts)
     if dry_run:
-        estimate = asking.estimate(sources, options, limit, batch=batch)
-        show_estimate(pl.DataFrame([estimate._asdict()]), llm, as_json)
+        show_estimate(pl.DataFrame([asking.estimate(sources, options, limit, batch=batch)._asdict()]), llm, as_json)
         return
     if batch:
         batches = asking.run_batch(sources, options, limit)

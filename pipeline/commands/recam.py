@@ -30,8 +30,6 @@ Vectors = Annotated[Path | None, Option(help="Word vectors in GloVe's format; by
 Changes = Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the profile; repeat it.")]
 _SCORER = "Folder or id of a scorer of abstractness, or a file of ratings to use unchanged."
 Scorer = Annotated[str | None, Option("--scorer", "--model", "-m", help=_SCORER)]
-
-
 NO_ITEMS = "the tables hold no cloze items; make some: `undertone cloze build`"
 Items = Annotated[Path, Argument(help="Items, a JSON object a line: article, question, option_0 …, label.")]
 
@@ -247,8 +245,7 @@ def train_reader(
 def _show_evaluations(evaluations: pl.DataFrame, facts: dict[str, object], as_json: bool) -> None:
     is_tested = (evaluations["split"] == "test").any()
     epochs = evaluations.select("epoch", "baseline", n="pair_count", accuracy="value", by="baseline_name")
-    summary = readers.summarize(evaluations) if is_tested else epochs
-    console.print_result(summary, facts, as_json)
+    console.print_result(readers.summarize(evaluations) if is_tested else epochs, facts, as_json)
 
 
 def evaluate_reader(

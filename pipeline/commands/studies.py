@@ -80,9 +80,8 @@ def data_sets(
         retry(studies.publish, study, staged, day)
     console.show(studies.load_spreads(day), as_json)
     if not as_json:
-        console.report(
-            "in the paper, ishate (Adversarial) is the most implicit of six data sets, and davidson very low"
-        )
+        order = "ishate (Adversarial) is the most implicit of six data sets, and davidson very low"
+        console.report(f"in the paper, {order}")
 
 
 def detection(
@@ -153,14 +152,11 @@ def ask_groups(
     with track("asking", len(texts)) as on_progress:
         groups = asking.ask_groups(texts, lang, options._replace(on_progress=on_progress))
     stop_if_unanswered(summary)
-    complete = groups.drop_nulls("sentences").with_row_index("n", offset=1)
-    lines = [
-        json.dumps({"group": f"g{n}", "intent": intent, "sentences": sentences}, ensure_ascii=False)
-        for n, intent, sentences in complete.select("n", "intent", "sentences").iter_rows()
-    ]
+    complete = groups.drop_nulls("sentences").select("intent", "sentences").iter_rows(named=True)
+    lines = [json.dumps({"group": f"g{n}", **row}, ensure_ascii=False) + "\n" for n, row in enumerate(complete, 1)]
     if lines:
-        write_text(out, "\n".join(lines) + "\n")
-    console.report(f"groups in {out}: {complete.height:,}" if lines else f"no group; {out} is left as it is")
+        write_text(out, "".join(lines))
+    console.report(f"groups in {out}: {len(lines):,}" if lines else f"no group; {out} is left as it is")
     for reason, count in groups.drop_nulls("reason")["reason"].value_counts().iter_rows():
         console.report(f"no group of {format_quantity(count, 'intent')}: {reason}")
     if lines:

@@ -114,8 +114,7 @@ def _open_text(path: Path, encoding: str) -> Iterator[IO[str]]:
     except UnicodeError as why:  # such as UTF-16 without its mark
         raise BadInput(f"{path}: is not {encoding}: {why}") from why
     except (LookupError, ValueError) as why:  # none of this name, or one that is not for text, such as hex
-        message = f"{path}: there is no encoding {encoding!r}; name one such as utf-8, utf-16 or gb18030"
-        raise BadInput(message) from why
+        raise BadInput(f"{path}: there is no encoding {encoding!r}; name one such as utf-8, utf-16 or gb18030") from why
 
 
 def _find_undecodable(path: Path, encoding: str) -> int:
@@ -147,7 +146,6 @@ class _Window:
         self.text, self.position, self.line, self.character = "", 0, 1, 1
 
     def items(self) -> Iterator[tuple[dict[str, Any], int]]:
-        """The objects of the list, each with its length."""
         with _open_text(self.path, self.encoding) as self.file:
             if self._skip_blanks() != "[":
                 raise BadInput(f"{self.path}: expected a JSON list of objects; is it one object a line (.jsonl)?")

@@ -30,8 +30,6 @@ FORM = Form(
             ("semantics", "原句的意思还在吗？", "How much of what the sentence says is still there?"),
         )
     },
-    notes={},
-    spans={},
     headers={"text": ("压缩后", "Short version"), "context": ("原句", "Sentence")},
 )
 """Both questions, for `task_files`, `label_files` and `label_studio`."""

@@ -83,9 +83,8 @@ def build_answers(labels: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
     _check(labels, tasks)
     values = (pl.col("value").filter(field=name).first().alias(name) for name in (*FORM.fields, *FORM.notes))
     rater_rows = labels.group_by("task_id", "rater_id").agg(*values)
-    answers = rater_rows.join(tasks.select("task_id", "item_id", "context"), on="task_id").with_columns(
-        pl.col("before", "after", "second").replace_strict(_PLACES, default=None, return_dtype=pl.Int64),
-    )
+    places = pl.col("before", "after", "second").replace_strict(_PLACES, default=None, return_dtype=pl.Int64)
+    answers = rater_rows.join(tasks.select("task_id", "item_id", "context"), on="task_id").with_columns(places)
     for name in FORM.spans:
         start, end = (pl.col(name).str.split("-").list.get(place, null_on_oob=True).cast(pl.Int64) for place in (0, 1))
         answers = answers.with_columns(pl.col("context").str.slice(start, end - start).alias(name))

@@ -86,10 +86,9 @@ def _split_rows(
         problem = f"no column {column['task_id']}; there are {list_names(names)}"
         raise BadInput(f"{path}: {problem}; name it by --map task_id=COLUMN, or the columns of raters by --columns")
     label_columns = [column["value"]] if is_long else [*reading.columns] or other_columns
-    field_name = column["value"] if is_long else "label"
     for place, row in rows:
         task = row.get(column["task_id"], place)
-        field = row.get(column["field"], field_name)
+        field = row.get(column["field"], column["value"] if is_long else "label")
         for name in label_columns:
             rater = row.get(column["rater_id"]) if is_sheet else name
             yield place, (task, rater, name if is_sheet and not is_long else field, row.get(name))

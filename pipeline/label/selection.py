@@ -71,9 +71,7 @@ def build_tasks(comments: pl.DataFrame, project: str) -> tuple[pl.DataFrame, pl.
     """Build tasks of a project: rows of `label_tasks` without row_id; and those that show the same as another."""
     ids = [make_task_id(project, context, text) for context, text in comments.select("context", "text").iter_rows()]
     rows = comments.select("source", "day", "thread_id", "comment_id", "lang", "context", "text").with_columns(
-        project=pl.lit(project),
-        task_id=pl.Series(ids, dtype=pl.String),
-        schema_version=pl.lit(schema.hash_schema()),
+        project=pl.lit(project), task_id=pl.Series(ids, dtype=pl.String), schema_version=pl.lit(schema.hash_schema())
     )
     is_first = rows["task_id"].is_first_distinct()
     repeated = rows.filter(~is_first).select("source", "day", reason=pl.lit("same_task"), row_key=KEY)

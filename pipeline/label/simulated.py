@@ -143,7 +143,6 @@ def _draw_answers(tasks: pl.DataFrame, rater: str, share: float) -> pl.DataFrame
     names_second = is_ambiguous & pl.col("is_wise") & (u[5] < 0.8)
     second = pl.when(names_second).then(rival).when(u[5] > 0.95).then(_pick_other_option("after", u[6]))
     letters = dict(enumerate(questionnaire.LETTERS))
-    is_right = pl.col("after") == pl.col("right")
     right_difficulty, wrong_difficulty = (
         _pick_value(questionnaire.DIFFICULTIES, u[8], shares) for shares in ((0.6, 0.3, 0.1), (0.1, 0.4, 0.5))
     )
@@ -152,7 +151,7 @@ def _draw_answers(tasks: pl.DataFrame, rater: str, share: float) -> pl.DataFrame
         pl.col("before", "after").replace_strict(letters, return_dtype=pl.String),
         second=second.replace_strict(letters, default=questionnaire.NO_OTHER, return_dtype=pl.String),
         relation=_pick_value(questionnaire.RELATIONS, u[7], (0.45, 0.45, 0.1)),
-        difficulty=pl.when(is_right).then(right_difficulty).otherwise(wrong_difficulty),
+        difficulty=pl.when(pl.col("after") == pl.col("right")).then(right_difficulty).otherwise(wrong_difficulty),
         span_1=pl.when(u[9] < 0.95).then(_pick_span(u[10], u[11])),
         span_2=pl.when(u[9] > 0.03).then(_pick_span(u[12], u[13])),
     )
@@ -160,8 +159,7 @@ def _draw_answers(tasks: pl.DataFrame, rater: str, share: float) -> pl.DataFrame
 
 
 def _pick_other_option(option: str, draw: pl.Expr) -> pl.Expr:
-    step = 1 + (draw * (questionnaire.OPTIONS - 1)).cast(pl.Int64)
-    return (pl.col(option) + step) % questionnaire.OPTIONS
+    return (pl.col(option) + 1 + (draw * (questionnaire.OPTIONS - 1)).cast(pl.Int64)) % questionnaire.OPTIONS
 
 
 def _pick_value(values: tuple[str, ...], draw: pl.Expr, shares: tuple[float, ...]) -> pl.Expr:

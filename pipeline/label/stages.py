@@ -12,7 +12,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.io.hashes import hash_text
 from pipeline.label.schema import AGAIN, DELETE, FIELDS, NOTES, VERDICTS, check_fields, list_values
-from pipeline.reasons import choose_first, split_off
+from pipeline.reasons import Read, choose_first, split_off
 
 LEAST_NAMED = 50  # CSD, section 3.2: `other` is what appears less than 50 times
 OTHER = "other"
@@ -40,13 +40,6 @@ class Decisions(NamedTuple):
     annotations: pl.DataFrame  # task_id, field, value, state, reason, round, pattern: a row for each task and field
     labels: pl.DataFrame  # those that counted, in the order of task, round, stage, rater and field
     dropped: pl.DataFrame  # task_id, rater_id, field, round, stage, reason
-
-
-class Release(NamedTuple):
-    """Tasks fit to publish, with their values, and those left out."""
-
-    values: pl.DataFrame  # task_id and a column for each field; null where a field was deleted
-    dropped: pl.DataFrame  # task_id, field, reason: the first field that keeps the task back
 
 
 def decide(
@@ -141,9 +134,8 @@ def _decide_round(rows: pl.DataFrame, fields: pl.DataFrame, in_round: int, *, ta
     value = pl.col("value")
     triples = rater_labels.group_by(_CELL).agg(label_count=pl.len(), kinds=value.n_unique(), first=value.first())
     kinds = pl.when(label_count=RATERS).then("kinds")
-    patterns = fields.join(triples, on=_CELL, how="left").with_columns(
-        pattern=kinds.replace_strict({1: "same", 2: "partly", 3: "different"}, default="none", return_dtype=pl.String)
-    )
+    pattern = kinds.replace_strict({1: "same", 2: "partly", 3: "different"}, default="none", return_dtype=pl.String)
+    patterns = fields.join(triples, on=_CELL, how="left").with_columns(pattern=pattern)
     is_open = takes_values & ~pl.col("value").is_in(VERDICTS)
     answers, void_answers = _pick_answers(rows.filter(stage=2), rater_labels, patterns, in_round, is_open)
     annotations = patterns.join(answers.select(*_CELL, answer="value"), on=_CELL, how="left")
@@ -190,8 +182,7 @@ def _pick_answers(
     rows: pl.DataFrame, raters: pl.DataFrame, patterns: pl.DataFrame, in_round: int, is_open: pl.Expr
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Pick the first answer by a person who did not label the task to each field with something to adjudicate."""
-    raters_of_task = raters.select(_PERSON).unique().with_columns(was_rater=pl.lit(value=True))
-    rows = rows.join(raters_of_task, on=_PERSON, how="left")
+    rows = rows.join(raters.select(_PERSON).unique().with_columns(was_rater=pl.lit(value=True)), on=_PERSON, how="left")
     rows = rows.join(patterns.select(*_CELL, "pattern"), on=_CELL, how="left")
     pattern = pl.col("pattern")
     faults = {
@@ -232,17 +223,17 @@ def list_to_relabel(annotations: pl.DataFrame) -> pl.DataFrame:
     return annotations.filter(reason=_TO_RELABEL).join(with_adjudicator, on="task_id", how="anti").select(_CELL)
 
 
-def release(annotations: pl.DataFrame, required: Sequence[str] = ("subtext",)) -> Release:
+def release(annotations: pl.DataFrame, required: Sequence[str] = ("subtext",)) -> Read:
     """Choose the tasks to publish: a task is left out if a required field was deleted, or while any field is open.
 
     The paper deletes the comment and does not say what a deleted field does to the others: `required=ALL` leaves out a
-    comment with any deleted field. Fields that are deleted and not required become null. BadInput: a required field
-    that there is not.
+    comment with any deleted field. Fields that are deleted and not required become null. Rows have task_id and a column
+    for each field, dropped ones task_id, field (the first that keeps the task back) and reason. BadInput: a required
+    field that there is not.
     """
     is_open = pl.col("state") == "open"
-    is_required = pl.col("field").is_in(check_fields(required))
     dropped = (
-        annotations.filter(is_open | ((pl.col("state") == "deleted") & is_required))
+        annotations.filter(is_open | ((pl.col("state") == "deleted") & pl.col("field").is_in(check_fields(required))))
         .sort(is_open, pl.col("field").cast(pl.Enum(ALL)))
         .unique("task_id", keep="first", maintain_order=True)
         .select("task_id", "field", reason=pl.when(is_open).then(pl.lit("unfinished")).otherwise("reason"))
@@ -250,7 +241,7 @@ def release(annotations: pl.DataFrame, required: Sequence[str] = ("subtext",)) -
     )
     values = [pl.col("value").filter(field=name).first().alias(name) for name in ALL]
     fit = annotations.join(dropped, on="task_id", how="anti")
-    return Release(fit.group_by("task_id").agg(values).sort("task_id"), dropped)
+    return Read(fit.group_by("task_id").agg(values).sort("task_id"), dropped)
 
 
 def choose_notes(labels: pl.DataFrame) -> pl.DataFrame:

@@ -107,7 +107,6 @@ class _Sheet(NamedTuple):
     lang: str
 
     def format_question(self, name: str) -> str:
-        """Format what is asked, and what each value means."""
         question = self.form.get_question(name, self.lang)
         if name in self.form.notes:
             return question
@@ -124,8 +123,7 @@ def _build_sheet(tasks: pl.DataFrame, rater_id: str, labels: pl.DataFrame | None
     fields = [name for name in form.fields if any(name in row["fields"] for row in task_rows)]
     first = [name for name in fields if name == form.first]
     other_fields = [name for name in fields if name != form.first]
-    labels_column = ["labels"] if stage == 2 else []
-    columns = ["task_id", "rater_id", "round", "stage", "text", *first, "context", *labels_column]
+    columns = ["task_id", "rater_id", "round", "stage", "text", *first, "context", *(["labels"] if stage == 2 else [])]
     columns += [*other_fields, *form.notes]
     rows = []
     for task in task_rows:
@@ -176,9 +174,8 @@ def _write_xlsx(path: Path, sheet: _Sheet, guidelines: str) -> None:
                 page.write_string(number, sheet.columns.index(name), cell, grey if cell == NOT_ASKED else wrapped)
         page.freeze_panes(1, 0)
         guide = book.add_worksheet("guidelines")
-        questions = [
-            (name, sheet.format_question(name)) for name in sheet.columns if name in {**form.fields, **form.notes}
-        ]
+        asked_names = [name for name in sheet.columns if name in {**form.fields, **form.notes}]
+        questions = [(name, sheet.format_question(name)) for name in asked_names]
         for number, (name, line) in enumerate([*questions, *(("", line) for line in guidelines.splitlines())]):
             guide.write_string(number, 0, name)
             guide.write_string(number, 1, line[:_CELL], wrapped)

@@ -1,7 +1,4 @@
-"""Send requests to a language model; each answer is paid for once, and a run never costs more than its limit.
-
-The most that a request can cost is set aside in the transaction that claims it; an answer is committed at once.
-"""
+"""Send requests to a language model; each answer is paid for once, and a run never costs more than its limit."""
 
 import time
 from collections import Counter, deque

@@ -62,7 +62,7 @@ def test_an_answer_that_obeys_is_checked_by_its_schema() -> None:
     obeyed = '{"meaning": "pwned"}'
     assert recovery.parse(obeyed, "Nice hat.").reason == "malformed"  # no plain words
     assert graded.parse(obeyed, "en").reason == "malformed"
-    assert judging.parse_labels(obeyed, judging.PAIR).reason == "malformed"
+    assert judging.parse_labels(obeyed, judging.PAIR)[1] == "malformed"
     assert problematic.parse(obeyed) == "other"
     assert recovery.parse_choice(obeyed, 4) is None
     assert explicit.parse("你被攻击了", "Nice hat.", "explicit_en").reason == "other_language"

@@ -338,8 +338,8 @@ def test_release_leaves_out_deleted_tasks() -> None:
     ]  # fmt: skip
     strict = stages.release(annotations, stages.ALL)
     assert strict.dropped.rows()[1] == (task_id(1), "sarcasm", "adjudicator_deleted")
-    assert strict.values["task_id"].to_list() == [task_id(2)]
-    assert stages.release(annotations, ()).values.height == 3
+    assert strict.rows["task_id"].to_list() == [task_id(2)]
+    assert stages.release(annotations, ()).rows.height == 3
 
 
 def test_release_leaves_out_unfinished_tasks() -> None:

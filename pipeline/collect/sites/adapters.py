@@ -24,6 +24,7 @@ def parse(source: str, body: dict[str, Any], url: str, fetched_at: datetime | No
     """Records of one redacted page; Refused for a refusal inside it, SchemaDrift for any other shape."""
     try:
         page: Page = get_adapter(source).parse(body, url, fetched_at)
+        page.comments = [comment._replace(row_key=comment.comment_id) for comment in page.comments]
         records: list[Article | Comment] = [*page.articles, *page.comments]
         for record in records:
             refuse_odd(record, source)

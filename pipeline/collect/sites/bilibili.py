@@ -73,7 +73,6 @@ def _add(page: Page, reply: dict[str, Any], *, hot: bool) -> None:
             created_at=parse_time(reply.get("ctime")),
             user=parse_id(reply.get("mid")),
             is_hot=hot,
-            row_key=comment_id,
         )
         page.comments.append(comment)
     for child in reply.get("replies") or []:

@@ -23,8 +23,8 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     code = need(body, "code", int, "netease")
     if code in _REFUSALS:
         raise refuse("netease", code, _REFUSALS[code])
+    page = Page()
     if "songs" in body:
-        page = Page()
         for item in body["songs"]:
             artists = "、".join(artist["name"] for artist in item.get("artists") or item.get("ar") or [])
             thread_id, name = str(need(item, "id", int, "netease")), need(item, "name", str, "netease")
@@ -33,10 +33,8 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
         return page
     if not (song := re.search(r"R_SO_4_(\d+)", url)):
         raise SchemaDrift(f"netease: the address {urlsplit(url).path} names no song (R_SO_4_…)")
-    page = Page()
     for key, hot in (("topComments", True), ("hotComments", True), ("comments", False)):
-        items = need(body, key, list, "netease") if key == "comments" else body.get(key) or []
-        for item in items:
+        for item in need(body, key, list, "netease") if key == "comments" else body.get(key) or []:
             if item.get("status") == -5:
                 page.skipped.append(("deleted_by_site", str(item.get("commentId"))))
             else:
@@ -59,10 +57,9 @@ def find_next_url(body: dict[str, Any], url: str) -> str | None:
 def _comment(item: dict[str, Any], song: str, hot: bool) -> Comment:
     answered: dict[str, Any] = next(iter(item.get("beReplied") or []), {})
     parent = parse_id(item.get("parentCommentId")) or parse_id(answered.get("beRepliedCommentId"))
-    comment_id = str(need(item, "commentId", int, "netease"))
     return Comment(
         thread_id=song,
-        comment_id=comment_id,
+        comment_id=str(need(item, "commentId", int, "netease")),
         parent_id=parent,
         root_id=parent,
         context=answered.get("content"),
@@ -71,5 +68,4 @@ def _comment(item: dict[str, Any], song: str, hot: bool) -> Comment:
         created_at=parse_time(item.get("time"), 1000),
         user=parse_id((item.get("user") or {}).get("userId")),
         is_hot=hot,
-        row_key=comment_id,
     )

@@ -45,10 +45,9 @@ def find_next_url(body: dict[str, Any], url: str) -> str | None:
 
 
 def _old(item: dict[str, Any], thread: str) -> Comment:
-    comment_id = need(item, "id", str, "tencent_news")
     return Comment(
         thread_id=thread,
-        comment_id=comment_id,
+        comment_id=need(item, "id", str, "tencent_news"),
         parent_id=parse_id(item.get("parent")),
         root_id=parse_id(item.get("rootid")),
         text=extract_text(need(item, "content", str, "tencent_news")),
@@ -56,7 +55,6 @@ def _old(item: dict[str, Any], thread: str) -> Comment:
         reply_count=count(item.get("orireplynum")),
         created_at=parse_time(item.get("time")),
         user=parse_id(item.get("userid")),
-        row_key=comment_id,
     )
 
 
@@ -78,10 +76,9 @@ def _new(item: dict[str, Any], thread: str, root: str | None, hot: bool) -> Comm
     text = item.get("reply_content") or item.get("content")
     if not isinstance(text, str):
         raise SchemaDrift("tencent_news: a comment has neither reply_content nor content")
-    comment_id = parse_id(item.get("reply_id")) or str(need(item, "commentid", str, "tencent_news"))
     return Comment(
         thread_id=thread,
-        comment_id=comment_id,
+        comment_id=parse_id(item.get("reply_id")) or str(need(item, "commentid", str, "tencent_news")),
         parent_id=root,
         root_id=root,
         text=extract_text(text),
@@ -89,5 +86,4 @@ def _new(item: dict[str, Any], thread: str, root: str | None, hot: bool) -> Comm
         created_at=parse_time(item.get("pub_time") or item.get("time")),
         user=parse_id(item.get("userid")),
         is_hot=hot,
-        row_key=comment_id,
     )

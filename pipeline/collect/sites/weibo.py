@@ -33,9 +33,8 @@ def parse(body: dict[str, Any], url: str, fetched_at: datetime | None = None) ->
     address = urlsplit(url)
     query, is_hot = parse_qs(address.query), address.path.endswith("/comments/hotflow")
     thread = next(iter(query.get("id") or query.get("mid") or []), None)
-    items = data if isinstance(data, list) else need(data, "data", list, "weibo")
     page = Page()
-    for item in items:
+    for item in data if isinstance(data, list) else need(data, "data", list, "weibo"):
         post = thread or parse_id(item.get("thread_id"))
         if post is None:  # hotFlowChild names only the comment (cid); our fetcher keeps the post id in the address
             raise SchemaDrift(f"weibo: the address {address.path} names no post (id=…)")
@@ -71,7 +70,6 @@ def _comment(
         created_at=_time(item.get("created_at"), fetched_at),
         user=parse_id((item.get("user") or {}).get("id")),
         is_hot=is_hot,
-        row_key=comment_id,
     )
 
 

@@ -65,7 +65,6 @@ def _add(page: Page, item: dict[str, Any], thread: str, *, is_hot: bool) -> None
             created_at=parse_time(item.get("created_time")),
             user=parse_id(author.get("id") or (author.get("member") or {}).get("id")),
             is_hot=is_hot,
-            row_key=comment_id,
         )
         page.comments.append(comment)
     for child in item.get("child_comments") or []:

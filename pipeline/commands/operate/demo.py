@@ -64,8 +64,7 @@ def demo() -> None:
             _await(rest, dag, earlier, timer)
         if not warehouse.scan("scores", pl.col("day") == parse_day(NEXT)).head(1).collect().height:
             _miss_a_day(rest, earlier, timer)
-        params = {"tool": "simulated", "project": PROJECT, "limit": 20}
-        rest.trigger("csd", sample.DAY, params)
+        rest.trigger("csd", sample.DAY, {"tool": "simulated", "project": PROJECT, "limit": 20})
         _await(rest, "csd", earlier, timer, approves=True)
     _show(running)
 
@@ -86,9 +85,8 @@ def _await(
 ) -> None:
     with working(f"{dag} is running" + (", by simulated raters, and approved as it asks" if approves else "")):
         run = rest.wait_run(dag, day, earlier[dag], approves=approves)
-    console.report(
-        f"{time.monotonic() - timer:5.0f} s  {dag}{'' if day == sample.DAY else f' of {day}'}: {run['state']}"
-    )
+    name = dag if day == sample.DAY else f"{dag} of {day}"
+    console.report(f"{time.monotonic() - timer:5.0f} s  {name}: {run['state']}")
     if run["state"] != "success":
         failed = ", ".join(rest.failures(dag, run["dag_run_id"]))
         raise UndertoneError(f"{dag} failed in {failed}; its log is in the UI")

@@ -58,8 +58,7 @@ def examine() -> pl.DataFrame:
         "erased training texts": _examine_erased, "language model": _examine_language_model,
         "Airflow": _examine_airflow,
     }  # fmt: skip
-    findings = [(name, *_run(part), name in _NEEDED) for name, part in parts.items()]
-    return pl.DataFrame(findings, FIELDS, orient="row")
+    return pl.DataFrame([(name, *_run(part), name in _NEEDED) for name, part in parts.items()], FIELDS, orient="row")
 
 
 def _run(part: Callable[[], Result]) -> Result:
@@ -71,8 +70,7 @@ def _run(part: Callable[[], Result]) -> Result:
 
 
 def _examine_python() -> Result:
-    is_supported = (3, 11) <= sys.version_info[:2] <= (3, 13)
-    return is_supported, sys.version.split()[0], "use Python 3.11, 3.12 or 3.13"
+    return (3, 11) <= sys.version_info[:2] <= (3, 13), sys.version.split()[0], "use Python 3.11, 3.12 or 3.13"
 
 
 def _examine_package(name: str, remedy: str) -> Result:
@@ -165,12 +163,8 @@ def _examine_model() -> Result:
 def _examine_scores() -> Result:
     from pipeline.tasks.impscore import scoring
 
-    rows = scoring.compare_scores()
-    return (
-        bool(rows["is_within"].all()),
-        scoring.summarise_comparison(rows),
-        "undertone selftest names the scores and versions",
-    )
+    rows, remedy = scoring.compare_scores(), "undertone selftest names the scores and versions"
+    return bool(rows["is_within"].all()), scoring.summarise_comparison(rows), remedy
 
 
 def _examine_erased() -> Result:

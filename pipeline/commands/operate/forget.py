@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -77,21 +77,16 @@ def forget(
         console.report(f"nothing of it was here{advice}")
         return
     console.table(stores)
-    for note in _list_notes(outcome):
+    scratch = "scratch: files that steps leave between them; all are removed, as each may hold its texts"
+    notes = [scratch] if "scratch" in outcome.receipts["store"] else []
+    notes += [f"removed {path}" for path in outcome.removed_paths]
+    notes += [f"its report was removed; write it again: undertone report --day {day}" for day in outcome.report_days]
+    for note in notes:
         console.report(note)
     for model in models:
         _print_model(model)
     console.report(f"receipt {erasure_id}" + (", nothing is left" if verify else ", not verified"))
     raise Exit(int(bool(outcome.problems)))
-
-
-def _list_notes(outcome: work.Outcome) -> Iterator[str]:
-    if "scratch" in outcome.receipts["store"]:
-        yield "scratch: files that steps leave between them; all are removed, as each may hold its texts"
-    for path in outcome.removed_paths:
-        yield f"removed {path}"
-    for day in outcome.report_days:
-        yield f"its report was removed; write it again: undertone report --day {day}"
 
 
 def _print_model(model: Mapping[str, Any]) -> None:

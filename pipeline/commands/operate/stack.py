@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Self, TypedDict
+from typing import Any, TypedDict
 
 import httpx
 import psutil
@@ -166,7 +166,6 @@ def _find_ports() -> list[int]:
 
 
 def _is_healthy(url: str, seconds: float, process: "subprocess.Popen[bytes] | None" = None) -> bool:
-    """Return whether every part is healthy within some seconds; Missing if the process ends meanwhile."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if process and process.poll() is not None:
@@ -238,7 +237,7 @@ _ENDED = ("success", "failed")
 _PAUSE = 6.0
 
 
-class Rest:
+class Rest(contextlib.AbstractContextManager["Rest"]):
     """Airflow's REST interface, version 2; use it in a `with`, which closes its connections."""
 
     def __init__(self, url: str, secret: str | None = None) -> None:
@@ -248,9 +247,6 @@ class Rest:
         answer.raise_for_status()
         headers = {"Authorization": f"Bearer {answer.json()['access_token']}"}
         self._http = httpx.Client(base_url=f"{url}/api/v2", headers=headers, timeout=60, trust_env=False)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._http.close()
@@ -294,8 +290,7 @@ class Rest:
 
     def runs(self, dag_id: str) -> list[dict[str, Any]]:
         """The DAG's runs, newest first."""
-        answer = self.call("GET", f"/dags/{dag_id}/dagRuns", params={"order_by": "-id", "limit": 50})
-        return list(answer["dag_runs"])
+        return list(self.call("GET", f"/dags/{dag_id}/dagRuns", params={"order_by": "-id", "limit": 50})["dag_runs"])
 
     def wait_run(
         self, dag_id: str, day: str, after: set[str], timeout: float = 600, *, approves: bool = False
@@ -323,9 +318,8 @@ class Rest:
                 continue
             now = time.monotonic()
             if now - asleep.setdefault((task["id"], task["try_number"]), now) >= _PAUSE:
-                answer = {"chosen_options": ["Approve"], "params_input": {}}
                 path = f"{run_path}/taskInstances/{task['task_id']}/-1/hitlDetails"
-                self.call("PATCH", path, (200, 404, 409), json=answer)
+                self.call("PATCH", path, (200, 404, 409), json={"chosen_options": ["Approve"], "params_input": {}})
 
     def failures(self, dag_id: str, run_id: str) -> list[str]:
         """Names of a run's failed tasks."""

@@ -14,7 +14,7 @@ from pipeline.commands.terminal import console
 from pipeline.commands.terminal.options import Day, Json
 from pipeline.errors import BadInput, format_quantity
 from pipeline.llm.ledger.answers import open_ledger
-from pipeline.progress import iterate
+from pipeline.progress import iterate, track
 from pipeline.tasks import upkeep
 from pipeline.tasks.labelling import csd
 from pipeline.tasks.record.retry import retry
@@ -134,10 +134,8 @@ def recover_catalog(
     else:
         console.table(pl.DataFrame(rows, schema=list(warehouse.Recovered._fields)).drop("others"))
     for other in [] if as_json else [other for row in recovered for other in row.others]:
-        message = (
-            f"{other.table} has another state, {other.note}: {other.rows:,} rows, snapshot {other.snapshot}, of "
-            f"{other.written_at:%Y-%m-%d %H:%M:%S} UTC. To take it: --take {other.state}"
-        )
+        state = f"{other.note}: {other.rows:,} rows, snapshot {other.snapshot}, of {other.written_at:%Y-%m-%d %H:%M:%S}"
+        message = f"{other.table} has another state, {state} UTC. To take it: --take {other.state}"
         console.out.print(message, markup=False, soft_wrap=True)
     lost = [row.table for row in recovered if row.action == "lost"]
     changed_count = sum(row.action in ("registered", "replaced") for row in recovered)
@@ -174,10 +172,7 @@ def snapshot(
 
     Examples: `undertone snapshot --out share`; `undertone snapshot --out share --table comments --force`
     """
-    from pipeline.tasks import upkeep as work
-
-    rows = work.write_snapshot(out, table or (), with_personal=with_personal, force=force)
-    console.show(rows, as_json)
+    console.show(upkeep.write_snapshot(out, table or (), with_personal=with_personal, force=force), as_json)
     console.report(f"wrote {out}")
 
 
@@ -213,7 +208,6 @@ def heal(dry_run: Annotated[bool, Option("--dry-run", help="Only list the days."
     Examples: `undertone heal --dry-run`; `undertone heal`
     """
     from pipeline.tasks.operate import backfill as work
-    from pipeline.tasks.record.retry import retry
 
     holes = work.find_holes()
     for name, days in holes.items():
@@ -240,8 +234,6 @@ def backfill(
     Examples: `undertone backfill --from 2026-11-01 --to 2026-11-19`;
     `undertone backfill --from 2026-11-01 --to 2026-11-19 --step score --backwards`
     """
-    from pipeline import warehouse
-    from pipeline.progress import track
     from pipeline.tasks.operate import backfill as work
 
     warehouse.create()

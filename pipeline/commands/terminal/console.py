@@ -11,7 +11,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Timer
@@ -106,11 +106,10 @@ def show_progress(name: str, total: int | None = None) -> Iterator[OnProgress]:
 
     The bar of work inside other work is a row below it; all rows go away at the end.
     """
-    if not err.is_terminal:
-        with show_lines(name, total, report) as advance:
-            yield advance
-        return
     with ExitStack() as stack:
+        if not err.is_terminal:
+            yield stack.enter_context(show_lines(name, total, report))
+            return
         if not _BARS:
             _BARS.append(stack.enter_context(_make_bars()))
             stack.callback(_BARS.clear)
@@ -136,11 +135,9 @@ def _make_bars() -> Any:
 @contextmanager
 def working(name: str) -> Iterator[None]:
     """Show that some work goes on: a row in a terminal, a line elsewhere."""
-    if err.is_terminal:
-        with show_progress(name):
-            yield
-    else:
+    if not err.is_terminal:
         report(f"{name} …")
+    with show_progress(name) if err.is_terminal else nullcontext():
         yield
 
 
@@ -176,8 +173,7 @@ def show(frame: "pl.DataFrame", as_json: bool) -> None:
 def print_result(frame: "pl.DataFrame", first: dict[str, object], as_json: bool) -> None:
     """Print a table for people, or one JSON object: the numbers in `first` and the table's rows."""
     if as_json:
-        facts = {**first, "rows": frame.to_dicts(), **take_left_out()}
-        echo(json.dumps(facts, ensure_ascii=False, default=str))
+        echo(json.dumps({**first, "rows": frame.to_dicts(), **take_left_out()}, ensure_ascii=False, default=str))
     else:
         table(frame)
 
@@ -198,9 +194,7 @@ def _format_cell(value: Any) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.3f}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return _printable(str(value))
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else _printable(str(value))
 
 
 def _printable(text: str) -> str:

@@ -5,8 +5,9 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING
 
 import polars as pl
 
@@ -46,9 +47,8 @@ def texts(
         name = column or _find_column(frame, names) or (frame.columns[0] if frame.width == 1 else names[0])
         if name not in frame.columns:
             column_text = repr(name) if column else " or ".join(f"`{name}`" for name in names)
-            raise BadInput(
-                f"{path}: no column {column_text}; there are {', '.join(frame.columns)}; name one with --text-column"
-            )
+            existing = ", ".join(frame.columns)
+            raise BadInput(f"{path}: no column {column_text}; there are {existing}; name one with --text-column")
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):  # polars makes null of what is no text
             if not isinstance(value := row.get(name), str | None):
                 raise BadInput(f"{path}, row {number}, field {name!r}: expected text, found {value!r:.40}")
@@ -89,7 +89,7 @@ def draft(path: Path) -> Path:
     return path.with_name(f".{path.name}.draft")
 
 
-class Writer:
+class Writer(AbstractContextManager["Writer"]):
     """Append frames to a file in the format of its ending; if the work fails, no file remains.
 
     The first frame decides the columns: a later one may lack some, which stay empty, but not have others.
@@ -105,9 +105,6 @@ class Writer:
         self._schema: pl.Schema | None = None
         self._text: IO[str] | None = None
         self._parquet: pq.ParquetWriter | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def write(self, frame: pl.DataFrame) -> None:
         """Append a frame."""
@@ -183,9 +180,8 @@ def as_text(frame: pl.DataFrame, suffix: str, *, header: bool) -> str:
         return "".join(f"{score}\t{percentile}\n" for score, percentile in readings.iter_rows())
     if suffix == ".jsonl":
         return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in frame.to_dicts())
-    flat = frame.with_columns(
-        pl.col(pl.List).map_elements(lambda values: " ".join(map(str, values)), return_dtype=pl.String)
-    )
+    lists = pl.col(pl.List)
+    flat = frame.with_columns(lists.map_elements(lambda values: " ".join(map(str, values)), return_dtype=pl.String))
     try:
         return for_spreadsheets(flat).write_csv(include_header=header, separator="\t" if suffix == ".tsv" else ",")
     except pl.exceptions.ComputeError as error:  # structs, arrays, bytes

@@ -68,8 +68,6 @@ def rename(words: list[str], families: Mapping[str, Collection[str]]) -> list[st
             words = [*RENAMED_COMMANDS[old].split(), *rest]
             break
     count = 2 if words[0] in families else 1
-    if changes and " " in changes[old]:
-        count = len(changes[old].split())
     command, rest = words[:count], words[count:]
     new_options = RENAMED_OPTIONS.get(" ".join(command[:2]), {}) or RENAMED_OPTIONS.get(command[0], {})
     end = rest.index("--") if "--" in rest else len(rest)

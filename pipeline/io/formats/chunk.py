@@ -1,7 +1,4 @@
-"""Rows on their way out of a file: chunks of bounded size, rows that are broken, columns without a name.
-
-Readers yield a `Row` or a `BadRow` for each record, and count what they unpack.
-"""
+"""Rows on their way out of a file: chunks of bounded size, rows that are broken, columns without a name."""
 
 import logging
 import re

@@ -28,8 +28,7 @@ def read(source: Source) -> Iterator[Chunk]:
             names = file.schema_arrow.names
             check_header(names, str(source.path))
             columns = {"", *source.choose(source.path.stem, names)}
-            row_count = _check(source, file, columns)
-            rows = _rows(source, file, [name for name in names if name in columns], row_count)
+            rows = _rows(source, file, [name for name in names if name in columns], _check(source, file, columns))
             yield from chunk_rows(source, source.path.stem, rows, [name for name in names if name])
     # times that Python has no number for, and texts that are no UTF-8, show only when a row is made of them
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError, LookupError, TypeError) as why:

@@ -100,8 +100,7 @@ class _Table:
         self.lines.append(self.returned.popleft() if self.returned else next(self.following))
         number, line = self.lines[-1]
         if "\0" in line:
-            character = line.index("\0") + 1
-            raise self._fault("nul_character", number, character, "a NUL character; is it another encoding?")
+            raise self._fault("nul_character", number, line.index("\0") + 1, "a NUL character; is it another encoding?")
         return line
 
     def _record(self) -> tuple[list[str], list[_Span]]:
@@ -160,10 +159,8 @@ class _Table:
     def _check_fields(self, fields: list[str], spans: list[_Span]) -> None:
         for span in spans:
             if self._swallows_rows(span):
-                why = (
-                    f"the quote opened here is closed {span.last - span.first} lines further on, and the lines between "
-                )
-                why += "look like rows of their own; double it, or if it is right write the file as jsonl"
+                why = f"the quote opened here is closed {span.last - span.first} lines further on, and the lines "
+                why += "between look like rows of their own; double it, or if it is right write the file as jsonl"
                 raise self._fault("stray_quote", self.lines[span.first][0], span.character, why, span.first + 1)
         first, line_count = self.lines[0][0], len(self.lines)
         if len(fields) != len(self.header):

@@ -23,18 +23,18 @@ def read(source: Source) -> Iterator[Chunk]:
     try:
         with zipfile.ZipFile(source.path) as archive:
             workbook = Workbook(source, archive)
-            for sheet in workbook.sheets():
-                if sheet.is_hidden:
-                    source.ignore(f"the hidden sheet {sheet.name!r:.60}")
+            for sheet, part, is_hidden in workbook.sheets():
+                if is_hidden:
+                    source.ignore(f"the hidden sheet {sheet!r:.60}")
                     continue
-                place = f"{source.path}, sheet {sheet.name!r:.60}"
-                cells = _cells(source, workbook, sheet.part, place)
+                place = f"{source.path}, sheet {sheet!r:.60}"
+                cells = _cells(source, workbook, part, place)
                 number, first = next(cells, (0, {}))
                 if first:
                     header = [first.get(column, "") for column in range(max(first) + 1)]
                     check_header(header, f"{place}, row {number}")
                     rows, names = _rows(source, cells, header, place), [name for name in header if name]
-                    yield from chunk_rows(source, sheet.name, rows, names)
+                    yield from chunk_rows(source, sheet, rows, names)
     except _DAMAGE as why:
         raise BadInput(f"{source.path}: not a readable xlsx file: {why}") from why
 
@@ -64,11 +64,9 @@ def _cells(source: Source, workbook: Workbook, part: str, place: str) -> Iterato
                 raise BadInput(f"{place}: a cell stands outside of any row, below row {row}")
             kind = attributes.get("t", "n")
             value = "".join(texts.get("v" if "v" in texts or kind != "inlineStr" else "t", ()))
-            cell: str | None
-            if "f" in texts and ("v" not in texts or (not value.strip() and kind != "str")):
-                cell = CellError("a formula without a value; open the file in a spreadsheet and save it")
-            else:
-                cell = workbook.value(kind, value, attributes.get("s", ""))
+            is_uncomputed = "f" in texts and ("v" not in texts or (not value.strip() and kind != "str"))
+            advice = "a formula without a value; open the file in a spreadsheet and save it"
+            cell = CellError(advice) if is_uncomputed else workbook.value(kind, value, attributes.get("s", ""))
             values.append((attributes.get("r", ""), cell))
             texts.clear()
         elif name == "row":

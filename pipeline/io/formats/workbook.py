@@ -10,7 +10,6 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import NamedTuple
 from xml.parsers import expat
 
 from pipeline.errors import BadInput
@@ -44,14 +43,6 @@ class RoundedNumber(str):
 
 Element = tuple[str, str, Mapping[str, str], str]
 """Name and its parent's name, without their namespaces, attributes, and the text after the last tag inside it."""
-
-
-class Sheet(NamedTuple):
-    """A sheet of a workbook: its name, the part that holds it, and whether it is hidden."""
-
-    name: str
-    part: str
-    is_hidden: bool
 
 
 class Workbook:
@@ -104,8 +95,8 @@ class Workbook:
                 elements.clear()
             parser.Parse(b"", True)
 
-    def sheets(self) -> list[Sheet]:
-        """The sheets in their order, wherever the file keeps them."""
+    def sheets(self) -> list[tuple[str, str, bool]]:
+        """The sheets in their order, wherever the file keeps them: name, part, and whether it is hidden."""
         root = self._relations("_rels/.rels", "")
         book = next((part for kind, part in root.values() if kind == "officeDocument"), "xl/workbook.xml")
         folder, book_name = posixpath.split(book)
@@ -120,7 +111,7 @@ class Workbook:
                 kind, part = relations.get(reference, ("", ""))
                 if kind == "worksheet":
                     is_hidden = attributes.get("state", "visible") != "visible"
-                    sheets.append(Sheet(attributes.get("name", ""), part, is_hidden))
+                    sheets.append((attributes.get("name", ""), part, is_hidden))
         return sheets
 
     def _relations(self, part: str, folder: str) -> dict[str, tuple[str, str]]:

@@ -309,8 +309,7 @@ def _look_up(con: sa.Connection, keys: Collection[str]) -> tuple[dict[str, Answe
         is_open = c.key.in_([key for key in part if key not in answers])
         calls = con.execute(sa.select(c.key, c.outcome, c.detail).where(is_open).order_by(c.id)).all()
         counts = Counter(call.key for call in calls if call.outcome == "malformed")
-        last = {call.key: call for call in calls}
-        for key, call in last.items():
+        for key, call in {call.key: call for call in calls}.items():  # the last of each
             if call.outcome == "rejected":
                 given_up[key] = f"rejected: {call.detail}"
             elif counts[key] > REPEATS:

@@ -4,6 +4,7 @@ import os
 import socket
 import sqlite3
 import uuid
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,7 @@ claims = _define(
     sa.Index("claims_of_run", "run_id", "reserved_usd"),
 )
 batches = _define(
-    "batches",
-    ("id", sa.String(32)),
-    "run_id owner model state requests changed_at",
-    "file_id provider_id detail",
+    "batches", ("id", sa.String(32)), "run_id owner model state requests changed_at", "file_id provider_id detail"
 )
 
 
@@ -92,12 +90,9 @@ def _machine() -> str:
 
 
 def _start_time(pid: int) -> str:
-    try:
+    with suppress(OSError):
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         return "" if stat[0] in "ZX" else stat[19]
-    except OSError:
-        pass
-    try:
+    with suppress(psutil.Error):
         return "" if Path("/proc/self/stat").is_file() else f"{psutil.Process(pid).create_time():.0f}"
-    except psutil.Error:
-        return ""
+    return ""

@@ -1,7 +1,4 @@
-"""Read a graded group from a model's answer: one intent in five ways, from the most explicit to the most implicit.
-
-`balance` finds what gives the level away, such as longer hints, so that such a set is refused.
-"""
+"""Read a graded group from a model's answer: one intent in five ways, from the most explicit to the most implicit."""
 
 import re
 from typing import NamedTuple
@@ -74,9 +71,8 @@ def balance(groups: pl.DataFrame) -> Balance:
     """
     if not len(groups):
         raise ValueError("expected at least one group")
-    size = pl.col("text").str.len_chars().cast(pl.Int64)
     cues = {name: pl.col("text").str.contains(pattern) for name, pattern in CUES.items()}
-    rows = groups.select("group", "level", length=size, **cues)
+    rows = groups.select("group", "level", length=pl.col("text").str.len_chars().cast(pl.Int64), **cues)
     means = [pl.col(name).mean() for name in ("length", *CUES)]
     levels = rows.group_by("level").agg(pl.len().alias("n"), *means).sort("level")
     least = int(levels["n"].to_numpy().min())

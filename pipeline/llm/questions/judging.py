@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from pipeline.errors import check_name
@@ -38,13 +39,6 @@ RUBRICS = {
 PAIR = Rubric({"more_implicit": tuple(OUTCOMES)})  # what the answer to a comparison holds
 
 
-class Parsed(NamedTuple):
-    """What an answer says, or why it says nothing."""
-
-    labels: dict[str, Any]
-    reason: str | None
-
-
 def get_rubric(name: str) -> Rubric:
     """Return a rubric by its name."""
     return RUBRICS[check_name("rubric", name, RUBRICS)]
@@ -55,35 +49,30 @@ def format_question(fields: Mapping[str, Any]) -> str:
     return json.dumps(fields, ensure_ascii=False)
 
 
-def parse_labels(response: str, rubric: Rubric) -> Parsed:
+def parse_labels(response: str, rubric: Rubric) -> tuple[dict[str, Any], str | None]:
     """Return the fields of a rubric in an answer of one JSON object; or a reason: malformed, out_of_range."""
-    reply = _FENCE.sub(r"\1", answer.strip_thinking(response).strip())
     try:
-        entry = json.loads(reply)
+        entry = json.loads(_FENCE.sub(r"\1", answer.strip_thinking(response).strip()))
     except (ValueError, RecursionError):  # broken, a number of too many digits, too deep
-        return Parsed({}, "malformed")
+        return {}, "malformed"
     if not isinstance(entry, dict) or not rubric.fields.keys() <= entry.keys():
-        return Parsed({}, "malformed")
+        return {}, "malformed"
     labels = {name: entry[name] for name in rubric.fields}
     if any(isinstance(value, bool) or not isinstance(value, str | int) for value in labels.values()):
-        return Parsed({}, "malformed")
+        return {}, "malformed"
     is_valid = all(value in rubric.fields[name] for name, value in labels.items())
-    return Parsed(labels, None) if is_valid else Parsed({}, "out_of_range")
+    return (labels, None) if is_valid else ({}, "out_of_range")
 
 
 def weigh_score(logprobs: str | None, rubric: Rubric) -> tuple[float, float] | None:
     """Return mean and variance of the score by its digits' probabilities; None if half of these are off the levels."""
     tokens = json.loads(logprobs) if logprobs else []
-    text = ""
-    starts = []
-    for token, _ in tokens:
-        starts.append(len(text))
-        text += token
-    matches = list(re.finditer(r'"score"\s*:\s*(\d)', text))
+    starts = [0, *accumulate(len(token) for token, _ in tokens)]
+    matches = list(re.finditer(r'"score"\s*:\s*(\d)', "".join(token for token, _ in tokens)))
     if not matches:
         return None
-    match = matches[-1]  # after all reasoning
-    place = max(index for index, start in enumerate(starts) if start <= match.start(1))
+    # the last one stands after all reasoning
+    place = max(index for index, start in enumerate(starts) if start <= matches[-1].start(1))
     masses = dict.fromkeys(rubric.levels, 0.0)
     for alternative, logprob in tokens[place][1].items():
         digits = re.fullmatch(r"\D*(\d)\D*", alternative)

@@ -16,6 +16,4 @@ _NO = re.compile(rf"{_START}(?:no|否|不是?|没有?(?:问题)?){_ALONE}", re.I
 def parse(text: str) -> Answer:
     """Return what the answer begins with: yes, no, or other for anything else, such as a refusal or "yes and no"."""
     reply = answer.strip_thinking(text)
-    if _YES.match(reply):
-        return "yes"
-    return "no" if _NO.match(reply) else "other"
+    return "yes" if _YES.match(reply) else "no" if _NO.match(reply) else "other"

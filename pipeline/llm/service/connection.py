@@ -116,8 +116,7 @@ class Sender(NamedTuple):
             read = replies.read_chat
             completions = self.client.chat.completions.with_raw_response
             raw = completions.create(model=request.model, messages=messages, extra_body=params)
-        reply = read(raw.text, raw.status_code, raw.headers.get("content-type", ""))
-        return reply._replace(retries=raw.retries_taken)
+        return read(raw.text, raw.status_code, raw.headers.get("content-type", ""))._replace(retries=raw.retries_taken)
 
 
 def read_error(why: "openai.APIStatusError") -> Reply:
@@ -174,7 +173,6 @@ class _Clock(threading.local):
     ends_at: float = float("inf")
 
     def limit(self, timeout: float | None) -> float:
-        """Return the seconds that the next step may take."""
         remaining = self.ends_at - time.monotonic()
         if remaining <= 0:
             raise httpcore2.ReadTimeout("the answer took too long in all")
@@ -260,6 +258,5 @@ class _Body(httpx2.SyncByteStream):
 
 
 def _build_interruption(request: httpx2.Request, why: Exception) -> Interrupted:
-    is_late = isinstance(why, httpx2.TimeoutException)
-    message = "Request timed out." if is_late else f"the connection was cut off: {why}"
+    message = "Request timed out." if isinstance(why, httpx2.TimeoutException) else f"the connection was cut off: {why}"
     return Interrupted(message=message, request=request)

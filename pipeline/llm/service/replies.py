@@ -129,9 +129,7 @@ def make_printable(text: str) -> str:
 
 def clean_text(value: Any) -> str | None:
     """Return text that a database can hold, without NUL and halves of surrogate pairs; None for other values."""
-    if not isinstance(value, str):
-        return None
-    return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
+    return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode() if isinstance(value, str) else None
 
 
 def _parse(body: str | Any, content_type: str) -> tuple[dict[str, Any], str | None]:

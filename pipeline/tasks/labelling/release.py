@@ -41,7 +41,7 @@ def collect_facts(
         created=parse_day(day),
         rows=_count_rows(published, "source", "lang"),
         funnel=pl.DataFrame(steps, schema=["step", *counts], orient="row"),
-        classes=label_analysis.class_ratios(released.values),
+        classes=label_analysis.class_ratios(released.rows),
         agreement=measure_agreement(decisions),
         deletions=_count_rows(released.dropped.filter(pl.col("reason") != "unfinished"), "reason"),
         tools=_count_rows(decisions.labels, "tool"),
@@ -70,7 +70,7 @@ def write_page(project: str, day: str) -> str:
     from pipeline.report.labelling import page
 
     decisions, facts = decide(project), collect_facts(project, day)
-    values = stages.release(decisions.annotations, ()).values
+    values = stages.release(decisions.annotations, ()).rows
     cuts = {lang: tokenizer.cut for lang, tokenizer in segment.load_tokenizers().items()}
     texts = values.join(read_tasks(project), on="task_id", maintain_order="left").select("text", "lang")
     tokens = [segment.split_words(text, cuts.get(lang, cuts["und"])) for text, lang in texts.iter_rows()]
@@ -94,7 +94,7 @@ def build_rows(
     """Build the rows of a release: settled comments in order of random ids, without rare figures of speech."""
     decisions = decide(project)
     notes = stages.choose_notes(decisions.labels)
-    rows = stages.release(decisions.annotations, required).values
+    rows = stages.release(decisions.annotations, required).rows
     rows = rows.join(read_tasks(project), on="task_id").join(notes, on="task_id", how="left")
     subtext = pl.col("subtext")
     span = pl.when(subtext != schema.NO).then(pl.col("span").str.split("-"))

@@ -40,7 +40,7 @@ def test_a_page_becomes_exact_records() -> None:
     root = Comment(**own, text="这收音机比我会唱[脱单doge]", like_count=888, reply_count=1)
     ids = {"parent_id": root.comment_id, "root_id": root.comment_id, "comment_id": "250000000002", "is_hot": False}
     reply = root._replace(**ids, row_key="250000000002", text="天线：谢谢夸奖", like_count=20, reply_count=0)
-    assert bilibili.parse(body, URL).comments == [root, reply]
+    assert adapters.parse("bilibili", body, URL, None).comments == [root, reply]
 
 
 @pytest.mark.parametrize("prefix", ["回复 @样例 观众 :", "回复 @样例观众 ：", "回复 [MENTION] :", "回复 @a:"])

@@ -34,7 +34,7 @@ def test_a_page_becomes_exact_records() -> None:
     root = Comment(**own, text=PARENT, like_count=112, created_at=created_at)
     ids = {"comment_id": "5600000002", "row_key": "5600000002", "parent_id": "5600000001", "root_id": "5600000001"}
     child = root._replace(**ids, text="雨说它搬家了[大哭]", context=PARENT)
-    assert netease.parse(page(item(), reply), URL).comments == [root, child]
+    assert adapters.parse("netease", page(item(), reply), URL, None).comments == [root, child]
 
 
 @pytest.mark.parametrize("absent", [None, []])

@@ -41,7 +41,7 @@ def test_a_hot_list_becomes_exact_records() -> None:
     more = {"created_at": datetime(2025, 11, 6, 2, 41, 2, tzinfo=UTC), "user": "surrogate-b"}
     texts = {"text": "乐观了&保守了", "row_key": "5100000000000011"}
     child = root._replace(**ids, **more, **texts, like_count=5, reply_count=None)
-    found = weibo.parse(page(item(comments=[reply])), HOT)
+    found = adapters.parse("weibo", page(item(comments=[reply])), HOT, None)
     assert found.comments == [root, child]
     assert (found.articles, found.skipped) == ([], [])
     assert not weibo.parse(page(item()), SHOW).comments[0].is_hot

@@ -35,7 +35,7 @@ def test_a_page_becomes_exact_records() -> None:
     root = Comment(**own, text="面包：我先走了", like_count=66, reply_count=1)
     ids = {"comment_id": "10900000002", "row_key": "10900000002", "parent_id": "10900000001", "root_id": "10900000001"}
     reply = root._replace(**ids, is_hot=False, text="吐司：等等我[惊喜]", like_count=9, reply_count=0)
-    assert zhihu.parse(page(item(child_comments=[child])), URL).comments == [root, reply]
+    assert adapters.parse("zhihu", page(item(child_comments=[child])), URL, None).comments == [root, reply]
     assert not zhihu.parse(page(item()), URL.replace("order_by=score", "order_by=ts")).comments[0].is_hot
 
 

@@ -57,15 +57,15 @@ def test_prompts_name_the_fields(name: str) -> None:
 )
 def test_scores(response: str, value: int | None, reason: str | None) -> None:
     """A score is a whole number of the rubric in a JSON object and no other words; all else has a reason."""
-    parsed = judging.parse_labels(response, SCORE)
-    assert (parsed.labels.get("score"), parsed.reason) == (value, reason)
+    labels, actual = judging.parse_labels(response, SCORE)
+    assert (labels.get("score"), actual) == (value, reason)
 
 
 def test_labels_of_subtext() -> None:
     """All eight kinds of CSD are needed, each with a value that it may have."""
     assert judging.parse_labels(json.dumps(LABELS), SUBTEXT) == (LABELS, None)
-    assert judging.parse_labels(json.dumps(LABELS | {"emotion": "glee"}), SUBTEXT).reason == "out_of_range"
-    assert judging.parse_labels('{"subtext": 1}', SUBTEXT).reason == "malformed"
+    assert judging.parse_labels(json.dumps(LABELS | {"emotion": "glee"}), SUBTEXT)[1] == "out_of_range"
+    assert judging.parse_labels('{"subtext": 1}', SUBTEXT)[1] == "malformed"
     assert SUBTEXT.levels == [-1, 0, 1]
 
 
@@ -78,8 +78,8 @@ def test_labels_of_subtext() -> None:
 )  # fmt: skip
 def test_choices(response: str, choice: str | None) -> None:
     """A choice is a, b or tie in a JSON object."""
-    parsed = judging.parse_labels(response, judging.PAIR)
-    assert (parsed.labels.get("more_implicit"), parsed.reason is None) == (choice, choice is not None)
+    labels, reason = judging.parse_labels(response, judging.PAIR)
+    assert (labels.get("more_implicit"), reason is None) == (choice, choice is not None)
 
 
 def read_logprobs(tokens: list[tuple[str, dict[str, float]]], **more: object) -> str | None:
