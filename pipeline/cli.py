@@ -4,7 +4,6 @@ Exit codes: 0 success; 1 a check or a part of the work failed; 2 bad input or us
 was answered; 4 something is missing; 70 a bug in Undertone; 75 try again; 130 and 143 stopped; 141 output closed.
 """
 
-import gc
 import signal
 import sys
 from typing import Annotated
@@ -137,7 +136,6 @@ app = lazy.make_app(cls=lazy.group(COMMANDS), no_args_is_help=True, help=__doc__
 
 def main() -> None:
     """Run the command; whatever happens, end with a line for people and a documented exit code."""
-    gc.set_threshold(100_000)  # modules stay: at 700 objects, looking through them took a quarter of the start
     console.prepare_streams()
     left_out.clear()
     lazy.OUTPUTS.clear()

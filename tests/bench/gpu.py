@@ -88,51 +88,40 @@ def watch(device: str) -> Iterator[list[str]]:
 def make_texts(count: int, longest: int, vocabulary: list[str] = VOCABULARY) -> list[str]:
     """Distinct texts of 4 to `longest` words, the first of the vocabulary the most frequent; the same every time."""
     rng, chances = np.random.default_rng(7), 1 / (10 + np.arange(len(vocabulary)))
-    words, sizes = (
-        iter(rng.choice(vocabulary, count * longest, p=chances / chances.sum())),
-        rng.integers(3, longest, count),
-    )
+    words = iter(rng.choice(vocabulary, count * longest, p=chances / chances.sum()))
+    sizes = rng.integers(3, longest, count)
     return [" ".join([*islice(words, size), str(number)]) for number, size in enumerate(sizes)]
 
 
 @torch.inference_mode()
-def run_forward(module: Any, batches: list[Any]) -> None:
-    """Run batches through the bare encoder."""
+def run(forward: Callable[[Any], Any], batches: list[Any]) -> None:
+    """Run batches through a forward."""
     for features in batches:
-        module(dict(features))
-
-
-@torch.inference_mode()
-def run_ours(encoder: encoders.Encoder, batches: list[Any]) -> None:
-    """Run batches through our forward and pooling."""
-    for features in batches:
-        encoders.embed_batch(encoder, {key: features[key] for key in ("input_ids", "attention_mask")})
+        forward(dict(features))
 
 
 def bench_encoder(device: str, small: bool, folder: Path) -> None:
     """Texts a second at several batch sizes and precisions, beside the forward alone and SentenceTransformer.encode."""
     pieces = load_embedded_tokenizer().get_vocab()
     vocabulary = sorted(filter(str.isalpha, pieces), key=pieces.__getitem__)  # 21,500 words, the frequent first
-    texts = make_texts(64 if small else 160_000, 24, vocabulary)
+    texts, no_types = make_texts(64 if small else 160_000, 24, vocabulary), {"return_token_type_ids": False}
     for precision in PRECISIONS:
         encoder = encoders.load(precision=precision, device=device, threads=1)
         tokenizer, module = encoder.module.tokenizer, encoder.module
         lengths = np.array([len(ids) for ids in tokenizer(texts)["input_ids"]])
         for budget in (512,) if small else (32_768, 131_072):
             batches = [
-                tokenizer([texts[row] for row in rows], padding=True, return_tensors="pt").to(device)
+                tokenizer([texts[row] for row in rows], padding=True, return_tensors="pt", **no_types).to(device)
                 for rows in encoders.make_batches(lengths, budget)
             ]
-
             name = f"{precision}, {budget} tokens a batch"
-            bare = measure(device, f"bare forward, {name}", len(texts), partial(run_forward, module, batches))
-            forward = partial(run_ours, encoder, batches)
-            measure(device, f"our forward, {name}", len(texts), forward, bare)
+            bare = measure(device, f"bare forward, {name}", len(texts), partial(run, module, batches))
+            ours = partial(run, partial(encoders.embed_batch, encoder), batches)
+            measure(device, f"our forward, {name}", len(texts), ours, bare)
             ours = partial(encoders.encode, encoder, texts, tokens=budget)
             measure(device, f"encode, tokenizing included, {name}", len(texts), ours, bare)
-            few = texts[: len(texts) // 8]
-            usual = partial(module.encode, few, batch_size=budget // 16, show_progress_bar=False)
-            measure(device, f"SentenceTransformer.encode, {name}", len(few), usual, bare)
+            usual = partial(module.encode, texts[:20_000], batch_size=budget // 16, show_progress_bar=False)
+            measure(device, f"SentenceTransformer.encode, {name}", len(texts[:20_000]), usual, bare)
 
 
 def bench_training(device: str, small: bool, folder: Path) -> None:
@@ -188,8 +177,7 @@ def bench_readers(device: str, small: bool, folder: Path) -> None:
     rows = [(str(row), text, "It was a @placeholder day.", options, row % 5) for row, text in enumerate(passages)]
     items = pl.DataFrame(rows, schema=cloze.SCHEMA, orient="row")
     changes = {"window": 32, "stride": 16} if small else {}
-    recipe = readers.make_recipe("strong", epochs=1, averaged=0, hypernyms=0.0, has_gloss=False, **changes)
-    results = []
+    recipe, results = readers.make_recipe("strong", epochs=1, averaged=0, hypernyms=0.0, has_gloss=False, **changes), []
     work = lambda: results.append(readers.fit(items, recipe, path, device=device))
     measure(device, "train a reader of `strong`, items", count, work)
     reader = readers.load(results[-1].tensors, results[-1].config, device)

@@ -66,10 +66,7 @@ def _not_to_be_called(*_: object, **__: object) -> None:
 
 
 def test_layers_are_means_over_words(embedded: Encoder, layered: Encoder) -> None:
-    """Pooled by layers a text has 7 x 384 numbers: the mean of each layer's states over its words, each of length 1.
-
-    The embedded encoder pools its last layer so: the last part is that.
-    """
+    """Pooled by layers a text has the mean of each layer's states over its words, each of length 1, the own last."""
     text = "Nice hat, as he said."
     inputs = layered.module.tokenizer([text], return_tensors="pt")
     with torch.inference_mode():
@@ -106,10 +103,7 @@ def test_pieces_are_those_of_the_library(embedded: Encoder, texts: list[str]) ->
 
 
 def test_order_and_repeats(embedded: Encoder) -> None:
-    """Rows are those of SentenceTransformer.encode within 1e-6 (IMP-03), each of length 1 (E2), whatever the batch.
-
-    They come in the order of the texts; equal texts have equal rows, and every text is told as done.
-    """
+    """Rows are those of SentenceTransformer.encode (IMP-03; E2), in the order of the texts, whatever the batch."""
     expected = embedded.module.encode(TEXTS, batch_size=4, show_progress_bar=False)
     counts: list[int] = []
     rows = encode(embedded, TEXTS, counts.append)

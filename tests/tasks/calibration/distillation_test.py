@@ -31,10 +31,7 @@ def write_judged(path: Path, size: int = 240) -> Path:
 
 
 def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The new model agrees with the judge; it is promoted by request, as it orders graded groups by chance.
-
-    An erasure distils it again from the judged texts of its tables, but not one that learned from a file.
-    """
+    """The new model agrees with the judge; an erasure distils it again from its tables, but not one of a file."""
     rows = distillation.read_judged(write_judged(tmp_path / "judged.csv"))
     rivals = distillation.measure_rivals(rows)
     assert abs(rivals.filter(by="model that answers now")["spearman"][0]) < 0.5
@@ -61,18 +58,13 @@ def test_what_the_judge_likes_is_learnt(tables: Path, tmp_path: Path, monkeypatc
     texts = ["雨停了", "It is late."], ["外面没有下雨", "Please be quiet."]
     assert pipeline.distance(*texts) == pipeline.distance(*texts, model=str(SHIPPED))
     assert pipeline.implicitness(texts[0])[1] == pipeline.implicitness(texts[0], str(SHIPPED))[1]
-    other_id = distillation.train(
-        rows, "2026-11-20", "a:scale", promote=True
-    )  # on top of the first, whose texts shaped it too
+    # on top of the first, whose texts shaped it too
+    other_id = distillation.train(rows, "2026-11-20", "a:scale", promote=True)
     counts = warehouse.scan("training_texts").group_by("model_id").agg(pl.col("row_count").sum()).collect()
     assert dict(counts.iter_rows()) == {model_id: rows.height, other_id: 2 * rows.height}
-    of_file, recipe = (
-        models.build_recipe(
-            "impscore", json.loads((settings.models() / ref / "config.json").read_text(encoding="utf-8"))
-        )
-        for ref in (model_id, other_id)
-    )
-    assert of_file is None
+    configs = [json.loads((settings.models() / ref / "config.json").read_bytes()) for ref in (model_id, other_id)]
+    no_recipe, recipe = (models.build_recipe("impscore", config) for config in configs)
+    assert no_recipe is None
     row = {"kind": "impscore", "model_id": other_id, "day": DAY, "recipe": json.dumps(recipe), "is_promoted": True}
     assert models.format_command(row) == f"undertone distil --judge a:scale --promote --day {DAY}"
     monkeypatch.setattr(distillation, "load_judged", {"a:scale": rows}.__getitem__)
