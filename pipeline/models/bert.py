@@ -52,7 +52,7 @@ class Bert:
     def tokenize(self, texts: pl.Series) -> tuple[Tensor, Tensor]:
         """Return the ids of all texts' word pieces, one text after another, and the count of each text, at most 256.
 
-        Each text has [CLS] and [SEP]. Words are split once and kept, which is eight times as fast.
+        Each text has [CLS] and [SEP]. Words are split once and kept, which takes a third of the time.
         """
         lists = texts.str.extract_all(_WORD)
         words = lists.explode(empty_as_null=False).alias("word").to_frame()
