@@ -1,4 +1,7 @@
-"""Send requests to a language model; each answer is paid for once, and a run never costs more than its limit."""
+"""Send requests to a language model; each answer is paid for once, and a run never costs more than its limit.
+
+The most that a request can cost is set aside in the transaction that claims it; an answer is committed at once.
+"""
 
 import time
 from collections import Counter, deque

@@ -27,8 +27,11 @@ def compare(handle: Table) -> list[dict[str, str]]:
     parts["(documentation)"] = _summarize(name), handle.properties.get("comment")
     parts["(key)"] = sorted(table.key), sorted(schema.identifier_field_names())
     parts |= {"(partitions)": ([*table.partitions], spec), "(sort order)": (_list_sorted(name), order)}
-    rows = [(part, ours, theirs) for part, (ours, theirs) in parts.items() if ours != theirs]
-    return [{"table": name, "part": part, "contract": str(ours), "iceberg": str(theirs)} for part, ours, theirs in rows]
+    return [
+        {"table": name, "part": part, "contract": str(contract), "iceberg": str(iceberg)}
+        for part, (contract, iceberg) in parts.items()
+        if contract != iceberg
+    ]
 
 
 def _summarize(name: str) -> str:

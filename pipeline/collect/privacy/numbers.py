@@ -11,8 +11,13 @@ _GROUP = re.compile(r"[0-9]+")
 _FEWEST, _MOST = 7, 19  # digits of a number
 _GROUPS = 8  # of a number, unless it is spelled digit by digit
 
-_NUMERALS = ("零〇洞", "一幺壹", "二两贰", "三叁", "四肆", "五伍", "六陆", "七拐柒", "八捌", "九勾玖")
-_CHINESE = {ord(letter): str(digit) for digit, letters in enumerate(_NUMERALS) for letter in letters}
+_CHINESE = {
+    ord(letter): str(digit)
+    for digit, letters in enumerate(
+        ("零〇洞", "一幺壹", "二两贰", "三叁", "四肆", "五伍", "六陆", "七拐柒", "八捌", "九勾玖")
+    )
+    for letter in letters
+}
 _CHINESE_DIGIT = "".join(map(chr, _CHINESE))
 _CHINESE_RUN = re.compile(f"[0-9{_CHINESE_DIGIT}](?:[ .\\-–—·、]{{0,3}}[0-9{_CHINESE_DIGIT}])*+")
 
@@ -73,6 +78,7 @@ class _Row(NamedTuple):
 
     @property
     def is_telephone(self) -> bool:
+        """Whether a word says so."""
         return bool(_TELEPHONE.search(self.before))
 
     def gaps(self) -> str:
@@ -228,7 +234,9 @@ def _is_card(row: _Row) -> bool:
 
 
 def _is_identity(row: _Row) -> bool:
-    """A Chinese identity card: its check digit is that of GB 11643; a word must say what an old one of 15 digits is."""
+    """A Chinese identity card: province, date of birth and the check digit of GB 11643; the old ones of 15 digits
+    have none, so a word must say what they are.
+    """
     digits = row.digits
     if not _PROVINCE.match(digits):
         return False

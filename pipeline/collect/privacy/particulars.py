@@ -22,7 +22,7 @@ from pipeline.collect.privacy.numbers import Span, find_numbers, find_spelled
 TOKENS = ("URL", "EMAIL", "ID", "PHONE", "CARD", "IBAN", "IP", "PLATE", "HANDLE", "MENTION")
 
 # ASCII look-arounds throughout: \b and \w match Chinese letters and would swallow what stands beside a number.
-_REPLY_PREFIX = re.compile(r"^(?:回复\s?@[^:：\s]{1,40}\s?[:：]\s?)+")
+_REPLY_PREFIX = re.compile(r"(?:回复\s?@[^:：\s]{1,40}\s?[:：]\s?)+")
 _STOP = r"""\s<>"'\ue000\u3000-\u303f\u3400-\u9fff\uff00-\uffef"""
 _URL = re.compile(
     rf"(?:(?:https?|ftp)://|(?<![A-Za-z0-9.])www\.)[^{_STOP}]+"
@@ -132,6 +132,9 @@ def find_particulars(text: str, *, markup: bool = False) -> list[Span]:
 
 def _search(text: str) -> Iterator[Span]:
     lowered = text.lower()
+    if prefix := _REPLY_PREFIX.match(text):
+        yield *prefix.span(), ""
+        text = _hide(text, [(*prefix.span(), "")])
     for sign, find in _FINDERS:
         if sign.search(lowered) and (spans := list(find(text))):
             yield from spans
@@ -182,7 +185,8 @@ def _find_addresses(text: str) -> Iterator[Span]:
         before = text[max(0, match.start() - 12) : match.start()]
         octets = [int(octet) for octet in re.split("[.。]", match[0])]
         is_number = max(octets) < 10 and not _ADDRESS_WORD.search(before)
-        if not (is_number or octets[0] in (0, 127, 255) or _VERSION.search(before)):
+        is_local = octets[0] in (0, 127, 255)
+        if not (is_number or is_local or _VERSION.search(before)):
             yield *match.span(), "IP"
     for match in _IP6.finditer(text):
         has_groups = len(match[0].replace(":", " ").split()) >= 3 and any(c.isdigit() for c in match[0])
@@ -193,7 +197,6 @@ def _find_addresses(text: str) -> Iterator[Span]:
 
 # What a text in small letters must hold for a finder to be asked: most texts hold none of it. In the order of search.
 _SIGNS: tuple[tuple[str, Finder], ...] = (
-    ("@", _match(_REPLY_PREFIX, "")),
     (r"://|www\.|(?:t|dwz|url)\.cn/|b23\.tv/|bit\.ly/|\.me/|weibo\.c|\.com/|discord\.gg/", _match(_URL, "URL")),
     ("@", _match(_EMAIL, "EMAIL")),
     (

@@ -20,8 +20,10 @@ THREADS: dict[str, pl.DataType] = {
     **dict.fromkeys(("title_words", "content_words", "comment_count", "like_count"), pl.Int64()),
     **dict.fromkeys(("split", "reason"), pl.String()),
 }
-REFERENCES: dict[str, pl.DataType] = dict.fromkeys(("source", "thread_id", "comment_id", "role"), pl.String())
-REFERENCES |= {"place": pl.Int64()}
+REFERENCES: dict[str, pl.DataType] = {
+    **dict.fromkeys(("source", "thread_id", "comment_id", "role"), pl.String()),
+    "place": pl.Int64(),
+}
 _KEY = ["source", "thread_id"]
 _COMMENT = [*_KEY, "comment_id"]
 
@@ -97,8 +99,10 @@ def _check(name: str, rows: pl.DataFrame, key: list[str], *counts: str) -> None:
 
 
 def _find_reason(rules: Rules) -> pl.Expr:
-    broken = {"short_content": pl.col("content_words") < rules.least_words}
-    broken["few_comments"] = pl.col("comment_count") < rules.least_comments
+    broken = {
+        "short_content": pl.col("content_words") < rules.least_words,
+        "few_comments": pl.col("comment_count") < rules.least_comments,
+    }
     if rules.first_day or rules.last_day:
         broken["outside_window"] = ~pl.col("written").is_between(*parse_window(rules.first_day, rules.last_day))
     names = [pl.when(rule).then(pl.lit(name)) for name, rule in broken.items()]

@@ -1,4 +1,7 @@
-"""The cost of requests: the price table, what a run may spend, and the estimate before anything is sent."""
+"""The cost of requests: the price table, what a run may spend, and the estimate before anything is sent.
+
+Prices are USD per million tokens. A model without a price has an unknown cost, which is not zero.
+"""
 
 import datetime as dt
 import math

@@ -89,9 +89,11 @@ def score_vectors(model: Abstractness, vectors: npt.NDArray[np.float32]) -> npt.
     if vectors.ndim != 2 or vectors.shape[1] != len(model.mean):
         raise ValueError(f"expected vectors [n, {len(model.mean)}], got {list(vectors.shape)}")
     model.eval()
-    parts = torch.split(torch.from_numpy(np.ascontiguousarray(vectors)), _SCORED)
-    scores: npt.NDArray[np.float64] = torch.cat([model(part).double().mean(dim=1) for part in parts]).numpy()
-    return scores
+    out = np.empty(len(vectors), np.float64)
+    for start in range(0, len(vectors), _SCORED):
+        part = slice(start, start + _SCORED)
+        out[part] = model(torch.from_numpy(np.ascontiguousarray(vectors[part]))).double().mean(dim=1).numpy()
+    return out
 
 
 class TrainingResult(NamedTuple):
@@ -124,8 +126,9 @@ def _match_vectors(ratings: Ratings, source: Source) -> tuple[pl.DataFrame, Vect
     is_known = pl.Series(features.is_known)
     rows, unknown = ratings.rows.filter(is_known), ratings.rows.filter(~is_known)
     if rows.height < 2:
-        problem = f"{rows.height} of the {len(is_known)} words of {ratings.name} have a vector"
-        raise BadInput(f"{problem}; expected two or more")
+        raise BadInput(
+            f"{rows.height} of the {len(is_known)} words of {ratings.name} have a vector; expected two or more"
+        )
     return rows, features.vectors[features.is_known], unknown.select("word", reason=pl.lit("no_vector"))
 
 
@@ -159,8 +162,10 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> 
     source_encoder = (encoder.revision, encoder.pooling) if encoder else (None, None)
     if (config["encoder_revision"], config["encoder_pooling"]) != source_encoder:
         raise BadInput(f"the scorer was trained with {config['encoder'] or 'word vectors'}; give the same")
-    if isinstance(source, WordVectors) and (dim := source.vectors.shape[1]) != config["dim"]:
-        raise BadInput(f"the scorer was trained on {config['dim']} dimensions; the vectors have {dim}")
+    if isinstance(source, WordVectors) and source.vectors.shape[1] != config["dim"]:
+        raise BadInput(
+            f"the scorer was trained on {config['dim']} dimensions; the vectors have {source.vectors.shape[1]}"
+        )
     model = Abstractness(config["dim"], loop.read_recipe(Recipe, config))
     model.load_state_dict(tensors)
     return partial(predict, model.eval(), source)

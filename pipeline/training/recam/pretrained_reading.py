@@ -105,18 +105,22 @@ def read(items: pl.DataFrame, recipe: Recipe, pieces: Pieces, glosses: Mapping[s
     # a blank before an option belongs to it where blanks are parts of pieces
     before = [ids[-recipe.longest_question :] for ids in pieces.tokenize([half.rstrip() for half, _ in halves])]
     after = [ids[: recipe.longest_question] for ids in pieces.tokenize([half for _, half in halves])]
-    blanks = [" " * half[-1:].isspace() for half, _ in halves]
-    forms = [[blank + option.strip() for option in row] for blank, row in zip(blanks, items["options"], strict=True)]
+    forms = [
+        [(" " if half[-1:].isspace() else "") + option.strip() for option in row]
+        for (half, _), row in zip(halves, items["options"], strict=True)
+    ]
     option_ids = _tokenize_texts({form for row in forms for form in row}, pieces, _OPTION)
     gloss_ids = _tokenize_texts(set(glosses.values()), pieces, recipe.longest_gloss) if recipe.has_gloss else {}
     texts = {text: [part for part in _SENTENCE.split(text) if part.strip()] for text in items["article"].unique()}
     ids_of_parts = iter(pieces.tokenize(list(chain(*texts.values()))))
     sentences = {text: [next(ids_of_parts) for _ in parts] for text, parts in texts.items()}
     room = recipe.window + (recipe.windows - 1) * recipe.stride
-    passages = [list(chain(*sentences[article]))[:room] for article in items["article"]]
-    if recipe.passage == "relevant":
-        parts = zip(items["article"], before, after, strict=True)
-        passages = [select_sentences(sentences[article], [*start, *end], room) for article, start, end in parts]
+    passages = [
+        select_sentences(sentences[article], before_ids + after_ids, room)
+        if recipe.passage == "relevant"
+        else list(chain(*sentences[article]))[:room]
+        for article, before_ids, after_ids in zip(items["article"], before, after, strict=True)
+    ]
     option_pieces = [[option_ids[form] for form in row] for row in forms]
     words = items["options"].to_list() if gloss_ids else []
     option_glosses = [[gloss_ids[glosses[normalise(option)]] for option in row] for row in words]

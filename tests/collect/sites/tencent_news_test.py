@@ -41,12 +41,15 @@ def second(*branches: Any, **changes: Any) -> dict[str, Any]:
 def test_generation_1_becomes_exact_records() -> None:
     """Roots and the replies filed under them: text numbers become numbers, ids stay text to the last digit."""
     reply = item(id="6290000000000000009", rootid=ROOT, parent=ROOT, content="说得好", up="2", orireplynum="0")
-    own: Any = {"thread_id": "1900000001", "comment_id": ROOT, "user": "surrogate-a"}
+    own: Any = {"thread_id": "1900000001", "comment_id": ROOT, "row_key": ROOT, "user": "surrogate-a"}
     created_at = datetime(2017, 7, 14, 2, 40, tzinfo=UTC)
     root = Comment(**own, text="红砖&粉笔都没说话\n门开着", like_count=57, reply_count=1, created_at=created_at)
-    ids = {"comment_id": "6290000000000000009", "parent_id": ROOT, "root_id": ROOT}
+    ids = {"comment_id": "6290000000000000009", "row_key": "6290000000000000009", "parent_id": ROOT, "root_id": ROOT}
     child = root._replace(**ids, text="说得好", like_count=2, reply_count=0)
-    assert tencent_news.parse(page(item(), repCommList={ROOT: [reply]}), URL).comments == [root, child]
+    assert adapters.parse("tencent_news", page(item(), repCommList={ROOT: [reply]}), URL, None).comments == [
+        root,
+        child,
+    ]
 
 
 @pytest.mark.parametrize("empty", [[], {}, None])
