@@ -46,10 +46,8 @@ def test_generation_1_becomes_exact_records() -> None:
     root = Comment(**own, text="红砖&粉笔都没说话\n门开着", like_count=57, reply_count=1, created_at=created_at)
     ids = {"comment_id": "6290000000000000009", "row_key": "6290000000000000009", "parent_id": ROOT, "root_id": ROOT}
     child = root._replace(**ids, text="说得好", like_count=2, reply_count=0)
-    assert adapters.parse("tencent_news", page(item(), repCommList={ROOT: [reply]}), URL, None).comments == [
-        root,
-        child,
-    ]
+    body = page(item(), repCommList={ROOT: [reply]})
+    assert adapters.parse("tencent_news", body, URL, None).comments == [root, child]
 
 
 @pytest.mark.parametrize("empty", [[], {}, None])
@@ -66,9 +64,7 @@ def test_generation_2_becomes_exact_records() -> None:
     root = Comment(**own, text="坐等砖的续集", like_count=3, created_at=created_at, user="surrogate-b")
     ids = {"comment_id": "7000000000000000002", "parent_id": root.comment_id, "root_id": root.comment_id}
     created_at = datetime(2023, 11, 14, 22, 14, 20, tzinfo=UTC)
-    child = root._replace(
-        **ids, row_key="7000000000000000002", text="砖：演完了", like_count=None, created_at=created_at
-    )
+    child = root._replace(**ids, row_key=ids["comment_id"], text="砖：演完了", like_count=None, created_at=created_at)
     assert adapters.parse("tencent_news", second([new(), reply]), SECOND, None).comments == [root, child]
 
 
