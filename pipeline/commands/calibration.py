@@ -164,8 +164,8 @@ def validate(
     with track("scoring") as on_progress:
         numbers, missing = validation.measure(day, model or (), values, on_progress, **sets)
     retry(validation.write_study, numbers, missing, day, shared.this_run())
-    shown = numbers if as_json else numbers.drop("data", "signature", "version")
-    console.print_result(shown, {"missing": missing}, as_json)
+    rows = numbers if as_json else numbers.drop("data", "signature", "version")
+    console.print_result(rows, {"missing": missing}, as_json)
     for name, advice in missing.items():
         console.report(f"not at hand: {name}; {advice}")
     if out:

@@ -93,5 +93,5 @@ def score(
         console.report(f"{format_quantity(count, 'comment')} scored")
         return
     frames = files.texts(file, text_column, encoding, skip_bad_rows=skip_bad_rows)
-    scored = (scorer.score_frame(frame, target, model, column) for frame, column in frames)
-    files.write_frames(scored, out, as_json=as_json)
+    score_frames = (scorer.score_frame(frame, target, model, column) for frame, column in frames)
+    files.write_frames(score_frames, out, as_json=as_json)

@@ -42,9 +42,9 @@ def load_heads(tensors: dict[str, torch.Tensor], config: dict[str, Any], load: L
     for name, head_config in config["heads"].items():
         encoder, recipe = load(head_config), head_config["recipe"]
         if encoder.revision != head_config["encoder_revision"]:
-            trained = f"{head_config['encoder']} at {head_config['encoder_revision'][:12]}"
-            given = f"{encoder.name} at {encoder.revision[:12]}"
-            raise BadInput(f"the model was trained on encoder {trained}, not on {given}")
+            trained_encoder = f"{head_config['encoder']} at {head_config['encoder_revision'][:12]}"
+            this_encoder = f"{encoder.name} at {encoder.revision[:12]}"
+            raise BadInput(f"the model was trained on encoder {trained_encoder}, not on {this_encoder}")
         if recipe.get("implicitness", "cosine") != "cosine":
             problem = "this model measures implicitness by Euclidean distance, for comparison only"
             raise BadInput(f"{problem}; it has no bound")

@@ -147,8 +147,8 @@ def compute_statistics(threads: pl.DataFrame, comments: pl.DataFrame) -> pl.Data
     """
     split_threads = threads.filter(pl.col("split").is_not_null())
     split_comments = comments.join(split_threads.select(*_KEY, "split"), on=_KEY)
-    both = (pl.concat([rows, rows.with_columns(split=pl.lit("all"))]) for rows in (split_threads, split_comments))
-    article_groups, comment_groups = (rows.group_by("split") for rows in both)
+    frames = (pl.concat([rows, rows.with_columns(split=pl.lit("all"))]) for rows in (split_threads, split_comments))
+    article_groups, comment_groups = (rows.group_by("split") for rows in frames)
     articles = article_groups.agg(pl.col("title_words", "content_words").mean(), articles=pl.len().cast(pl.Int64))
     means = {"comment_words": pl.col("words").mean(), "likes_per_comment": pl.col("like_count").mean()}
     comment_means = comment_groups.agg(comments=pl.len().cast(pl.Int64), **means)

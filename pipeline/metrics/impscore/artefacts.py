@@ -114,8 +114,8 @@ def audit_groups(groups: pl.DataFrame, training_groups: pl.DataFrame | None = No
     """
     values = {"longer": groups["text"].str.len_chars().to_numpy().astype(float)}
     values |= {name: predict_levels(name, groups, training_groups) for name in BASELINES[:3]}
-    scored = {name: groups.with_columns(value=pl.Series(value.round(9))) for name, value in values.items()}
-    rows = [(name, *average_correlations(group_rows)) for name, group_rows in scored.items()]
+    rows_by_name = {name: groups.with_columns(value=pl.Series(value.round(9))) for name, value in values.items()}
+    rows = [(name, *average_correlations(group_rows)) for name, group_rows in rows_by_name.items()]
     schema = {"baseline": pl.String, "kendall_tau": pl.Float64, "spearman_rho": pl.Float64, "group_count": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 

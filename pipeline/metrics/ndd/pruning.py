@@ -53,7 +53,8 @@ def evaluate(heads: Sequence[Heads], spans: Spans, *, subtree: Subtree = "one", 
     rows: list[tuple[object, ...]] = []
     for name, pairs in zip(DEPTHS + SUBTREES, rights, strict=True):
         sentences, is_right = zip(*pairs, strict=True) if pairs else ((), ())
-        rows.append((name, *(reading.accuracy(is_right, sentences, draws=draws) if pairs else (None, None, None, 0))))
+        interval = reading.accuracy(is_right, sentences, draws=draws) if pairs else (None, None, None, 0)
+        rows.append((name, *interval))
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
@@ -94,14 +95,22 @@ def draw_random_spans(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -
     is better for its short spans. Spans inside another one are not counted. All places are equally likely; spans may
     touch.
     """
-    rng, drawn = np.random.default_rng(seed), []
-    for size, part in zip(sizes, spans, strict=True):
-        outer: list[Span] = []
-        for start, end in sorted(part, key=lambda span: (span[0], -span[1])):
-            if not outer or start >= outer[-1][1]:
-                outer.append((start, end))
-        shuffled = rng.permutation(np.array([end - start for start, end in outer], np.int64))
-        slots = np.sort(rng.choice(size - int(shuffled.sum()) + len(shuffled), len(shuffled), replace=False))
-        starts = slots + np.cumsum(shuffled) - shuffled - np.arange(len(shuffled))
-        drawn.append([(int(start), int(start + length)) for start, length in zip(starts, shuffled, strict=True)])
-    return drawn
+    rng = np.random.default_rng(seed)
+    return [_place_spans(size, _list_outer_spans(part), rng) for size, part in zip(sizes, spans, strict=True)]
+
+
+def _place_spans(size: int, spans: Sequence[Span], rng: np.random.Generator) -> list[Span]:
+    """Place disjoint spans of the same lengths at random."""
+    shuffled = rng.permutation(np.array([end - start for start, end in spans], np.int64))
+    free_count = size - int(shuffled.sum())
+    slots = np.sort(rng.choice(free_count + len(shuffled), len(shuffled), replace=False))
+    starts = slots + np.cumsum(shuffled) - shuffled - np.arange(len(shuffled))
+    return [(int(start), int(start + length)) for start, length in zip(starts, shuffled, strict=True)]
+
+
+def _list_outer_spans(spans: Sequence[Span]) -> list[Span]:
+    outer: list[Span] = []
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if not outer or start >= outer[-1][1]:
+            outer.append((start, end))
+    return outer

@@ -146,8 +146,8 @@ class Corpus:
     def describe(self, numbers: list[int] | None = None) -> dict[str, Any]:
         """Describe all comments or those with some numbers: columns, count, days with a map, where models are weak."""
         notes = self.select("select note from notes order by 1").to_series().to_list()
-        chosen = (self.columns if numbers is None else self._list_columns(numbers)).values()
-        columns = [{**column._asdict(), "label": escape_invisible(column.label)} for column in chosen]
+        columns_to_list = (self.columns if numbers is None else self._list_columns(numbers)).values()
+        columns = [{**column._asdict(), "label": escape_invisible(column.label)} for column in columns_to_list]
         sql = "select distinct day::varchar from comments where projection is not null order by 1 desc"
         maps = self.select(sql).to_series().to_list()
         count = self.select("select count(*) from comments").item() if numbers is None else len(numbers)

@@ -157,8 +157,8 @@ def _build_ablation(studies: pl.DataFrame) -> Section:
     table = averages.pivot("metric", index=[*keys, "run_count"], values=["value", "sd"])
     paper = [" / ".join(map(format_number, TABLE_2.get(variant, ()))) for variant in table.select(keys).iter_rows()]
     columns = [f"{kind}_{metric}_accuracy" for metric in keys[:2] for kind in ("value", "sd")]
-    absent = [pl.lit(None, pl.Float64).alias(name) for name in columns if name not in table.columns]
-    table = table.with_columns(pl.col("space").replace(SPACES), *absent, paper=pl.Series(paper, dtype=pl.String))
+    empty_columns = [pl.lit(None, pl.Float64).alias(name) for name in columns if name not in table.columns]
+    table = table.with_columns(pl.col("space").replace(SPACES), *empty_columns, paper=pl.Series(paper, dtype=pl.String))
     means = averages.filter(pl.col("metric") == "implicitness_accuracy")
     cosine, euclidean = (means.filter(pl.col("implicitness") == kind)["value"] for kind in ("cosine", "euclidean"))
     finding = (
@@ -276,8 +276,8 @@ def _build_calibration(studies: pl.DataFrame) -> Section:
     rows = study_rows.read_calibrations(studies)
     index = ["a", "b", "subset", "row_count"]
     numbers = rows.filter(pl.col("metric").is_in(_CALIBRATION)).pivot("metric", index=index, values="value")
-    absent = [name for name in _CALIBRATION if name not in numbers.columns]
-    numbers = numbers.with_columns(pl.lit(None, pl.Float64).alias(name) for name in absent)
+    missing_names = [name for name in _CALIBRATION if name not in numbers.columns]
+    numbers = numbers.with_columns(pl.lit(None, pl.Float64).alias(name) for name in missing_names)
     edges = rows.filter(metric="spearman").select(*index, "low", "high")
     numbers = numbers.join(edges, on=index, how="left").sort("b", "subset", "a")
     useful = numbers.filter((pl.col("subset") == "all") & (pl.col("error") < pl.col("constant_error")))

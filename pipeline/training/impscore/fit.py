@@ -264,8 +264,8 @@ def _compute_group_loss(meanings: Meaning, sizes: list[int], recipe: Recipe) -> 
     higher, lower, steps = torch.tensor(comparisons, device=meanings.implicitness.device).T
     total = impscore.ranking_loss(meanings.implicitness, higher, lower, steps, recipe.group_sharpness)
     if len(sizes) > 1:
-        others = (meanings.select(torch.tensor(rows)) for rows in (near_rows, far_rows))
-        near, far = (pragmatic_distance(meanings, other, recipe.pragmatics) for other in others)
+        other_meanings = (meanings.select(torch.tensor(rows)) for rows in (near_rows, far_rows))
+        near, far = (pragmatic_distance(meanings, other, recipe.pragmatics) for other in other_meanings)
         total = total + recipe.alpha * torch.relu(recipe.gamma_pragmatics - (far - near)).mean()
     return total
 

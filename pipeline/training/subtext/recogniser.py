@@ -253,8 +253,8 @@ def _fit_ngrams(reader: Reader, rows: pl.DataFrame, truth: IndexArray) -> Tensor
     recipe = reader.recipe
     texts, contexts = rows["text"].to_list(), list(rows["context"]) if recipe.has_context else [""] * rows.height
     options: dict[str, Any] = {"least": recipe.ngrams, "penalty": recipe.penalty, "is_weighted": recipe.is_weighted}
-    fitted = recogniser.fit_ngrams(texts, contexts, truth, reader.split_words, seed=recipe.seed, **options)
-    reader.linear, held_out_logits = fitted
+    ngram_fit = recogniser.fit_ngrams(texts, contexts, truth, reader.split_words, seed=recipe.seed, **options)
+    reader.linear, held_out_logits = ngram_fit
     return torch.from_numpy(held_out_logits).float()
 
 

@@ -235,8 +235,8 @@ def _rank(states: Iterable[State], named_paths: Collection[str]) -> list[State]:
 def _describe_tables(states: Iterable[State], newest: State | None) -> list[str]:
     if newest is None:
         return []
-    others = (state for state in states if state.snapshot_ids and state.table_uuid != newest.table_uuid)
-    last = {state.table_uuid: state for state in sorted(others, key=lambda state: state.version)}
+    other_states = (state for state in states if state.snapshot_ids and state.table_uuid != newest.table_uuid)
+    last = {state.table_uuid: state for state in sorted(other_states, key=lambda state: state.version)}
     return [f"another table of {s.row_count} rows lies there, {s.name}; its files are kept" for s in last.values()]
 
 
