@@ -116,10 +116,10 @@ def bench_encoder(device: str, small: bool, folder: Path) -> None:
             ]
             name = f"{precision}, {budget} tokens a batch"
             bare = measure(device, f"bare forward, {name}", len(texts), partial(run, module, batches))
-            ours = partial(run, partial(encoders.embed_batch, encoder), batches)
-            measure(device, f"our forward, {name}", len(texts), ours, bare)
-            ours = partial(encoders.encode, encoder, texts, tokens=budget)
-            measure(device, f"encode, tokenizing included, {name}", len(texts), ours, bare)
+            forward = partial(run, partial(encoders.embed_batch, encoder), batches)
+            measure(device, f"our forward, {name}", len(texts), forward, bare)
+            encode = lambda encoder=encoder, budget=budget: encoders.encode(encoder, texts, tokens=budget)
+            measure(device, f"encode, tokenizing included, {name}", len(texts), encode, bare)
             usual = partial(module.encode, texts[:20_000], batch_size=budget // 16, show_progress_bar=False)
             measure(device, f"SentenceTransformer.encode, {name}", len(texts[:20_000]), usual, bare)
 
