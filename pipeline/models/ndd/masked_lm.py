@@ -308,7 +308,17 @@ def load(
     if "attention_mask" not in inspect.signature(module.forward).parameters:
         batch = 1  # padding would change what is predicted
     words, is_whole = WordPieces(pieces, unknown), not models.has_plain_head(module)
+    if precision == "bfloat16":
+        _cast_weights(module)
     return MaskedLM(module, pieces, words, transformer.name, transformer.revision, masks, batch, precision, is_whole)
+
+
+def _cast_weights(module: Any) -> None:
+    """Cast the weights of matrix products once, as autocast would in each batch; embeddings tied to one stay as is."""
+    for layer in module.modules():
+        if isinstance(layer, torch.nn.Linear):
+            for name, value in [*layer.named_parameters(recurse=False)]:
+                setattr(layer, name, torch.nn.Parameter(value.to(PRECISIONS["bfloat16"]), requires_grad=False))
 
 
 def _longest(module: Any, pieces: models.Pieces) -> int:
