@@ -20,6 +20,7 @@ import sqlalchemy as sa
 
 from pipeline import settings
 from pipeline.collect.clean import normalise
+from pipeline.collect.sites.markup import extract_exported
 from pipeline.errors import Retry
 from pipeline.io.atomic import replace_file
 from pipeline.io.lines import parse_json
@@ -134,7 +135,8 @@ def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> se
     frame = pl.DataFrame(rows, schema=schema, orient="row").drop_nulls()
     if not frame.height:
         return set()
-    frame = frame.with_columns(clean=normalise(frame["cell"]))
+    texts = pl.Series([*map(extract_exported, frame["cell"])], dtype=pl.String)
+    frame = frame.with_columns(clean=normalise(texts))
     long_texts = targets.texts.filter(~is_short(targets.texts))
     person_fields = [number for name, number in numbers.items() if _PERSON_FIELD.search(name)]
     ends = {number: name.rpartition(".")[2] for name, number in numbers.items()}
