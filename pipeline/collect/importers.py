@@ -16,7 +16,7 @@ from typing import Any
 from pipeline.collect import columns
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.adapters import ADAPTERS, parse
-from pipeline.collect.sites.markup import extract_text
+from pipeline.collect.sites.markup import extract_exported
 from pipeline.collect.sites.record import Article, Comment, Page
 from pipeline.collect.values import IDS, CutIds, Row, list_value, read_column, read_text, time_value
 from pipeline.errors import BadInput, Refused, SchemaDrift
@@ -25,7 +25,6 @@ from pipeline.io.lines import UTF8
 from pipeline.io.rows import Chunk, Source, read_source
 from pipeline.left_out import record_columns, record_note
 
-_MARKUP = re.compile(r"<(?:span|img|a|br|p)\b[^<>]*>")
 _PAGE_KEYS = {"url", "body"}
 _PAGE_COLUMNS = {*_PAGE_KEYS, "source", "fetched_at"}
 _NOT_COLUMNS = {"comments", "article_text", "article_title"}  # with one of them a row is more than a comment
@@ -257,9 +256,7 @@ def _read_comments(
     values |= {"row_key": keys, "is_hot": [False] * len(keys)}
     values["thread_id"] = [value or thread for value in values["thread_id"]]
     values["comment_id"] = [value or key for value, key in zip(values["comment_id"], keys, strict=True)]
-    texts = [text or "" for text in values["text"]]
-    # weibo-crawler leaves the HTML in
-    values["text"] = [extract_text(text) if "<" in text and _MARKUP.search(text) else text for text in texts]
+    values["text"] = [extract_exported(text or "") for text in values["text"]]
     if "parent_id" in mapping or "root_id" in mapping:
         for index, comment_id in enumerate(values["comment_id"]):
             root, parent = values["root_id"][index], values["parent_id"][index]

@@ -6,10 +6,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.collect import importers
 from pipeline.collect.clean import normalise
 from pipeline.collect.privacy.particulars import scrub
-from pipeline.collect.sites.markup import extract_text
+from pipeline.collect.sites.markup import extract_exported, extract_text
 from pipeline.errors import BadInput
 from pipeline.examples.sources import published
 from pipeline.io.lines import parse_json
@@ -40,7 +39,7 @@ MARKS = [
 READERS: dict[str, tuple[Callable[[str], object], list[Callable[[int], str]]]] = {
     "clean": (lambda text: normalise(pl.Series("text", [text])), AMPERSANDS),
     "markup": (extract_text, [*TAGS, *AMPERSANDS]),
-    "importers": (importers._MARKUP.search, TAGS),
+    "exported": (extract_exported, TAGS),
     "private particulars": (scrub, [repeated(part) for part in ("qq1", "@a", "138 ", "a@a.", "http://", "回复@a:", "a.", "1")]),
     "language": (lambda text: pl.DataFrame({"text": [text]}).select(detect_language()), [repeated("["), repeated("http://")]),
     "visible": (escape_invisible, [repeated("\u202e"), repeated("⟨U+")]),

@@ -23,6 +23,7 @@ _TAGS = (
     "wbr"
 )
 _NAMES = frozenset(_TAGS.split())
+_EXPORTED = re.compile(r"<(?:span|img|a|br|p)\b[^<>]*>")
 
 
 class _Text(HTMLParser):
@@ -63,6 +64,11 @@ def extract_text(markup: str) -> str:
     parser.feed(shorten_numbers(_NO_TAG.sub("&lt;", markup)))
     parser.close()
     return "".join(parser.parts).strip()
+
+
+def extract_exported(text: str) -> str:
+    """The text of a field of an export: weibo-crawler leaves the HTML in."""
+    return extract_text(text) if "<" in text and _EXPORTED.search(text) else text
 
 
 def shorten_numbers(text: str) -> str:

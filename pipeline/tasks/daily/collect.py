@@ -4,6 +4,7 @@ import gc
 import hashlib
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -100,6 +101,17 @@ def _join_names(names: Sequence[str]) -> str:
     return f"{names[0]}+{len(names) - 1} more ({digest})"
 
 
+def _label_files(files: Sequence[Path], key: bytes | None) -> list[str]:
+    """Label each file by the end of its path, with as many folders as tell it from the others; a repeated one alike."""
+    paths = [(*path.resolve().parent.parts[1:], path.name) for path in files]
+    parts = {path: [anonymise.scrub_file_name(part, key) for part in path] for path in paths}
+    labels = {path: parts[path][-1] for path in paths}
+    for depth in range(2, max(map(len, paths)) + 1):
+        counts = Counter(labels.values())
+        labels = {path: n if counts[n] == 1 else "/".join(parts[path][-depth:]) for path, n in labels.items()}
+    return [labels[path] for path in paths]
+
+
 def sum_counts(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int]:
     """Sum rows read, kept and dropped over all sources; None is a skipped source."""
     parts = list(chain.from_iterable(filter(None, collected)))
@@ -168,8 +180,7 @@ def import_files(
     key = (key.encode() if isinstance(key, str) else key) or settings.user_key()
     mapping = check_mapping(mapping or {})
     names = [anonymise.scrub_file_name(path.name, key) for path in files]
-    folders = [anonymise.scrub_file_name(path.resolve().parent.name, key) for path in files]
-    labels = [n if names.count(n) == 1 else f"{folder}/{n}" for n, folder in zip(names, folders, strict=True)]
+    labels = _label_files(files, key)
     origin = anonymise.scrub_file_name(origin, key) if origin else _join_names(names)
     notes = importers.LeftOut(ignored=list(ignored))
     config = {"files": names, "mapping": mapping, "encoding": encoding, "skip_bad_rows": skip_bad_rows}

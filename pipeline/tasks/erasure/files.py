@@ -19,7 +19,9 @@ import polars as pl
 import sqlalchemy as sa
 
 from pipeline import settings
+from pipeline.collect import columns
 from pipeline.collect.clean import normalise
+from pipeline.collect.sites.markup import extract_exported
 from pipeline.errors import Retry
 from pipeline.io.atomic import replace_file
 from pipeline.io.lines import parse_json
@@ -134,7 +136,8 @@ def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> se
     frame = pl.DataFrame(rows, schema=schema, orient="row").drop_nulls()
     if not frame.height:
         return set()
-    frame = frame.with_columns(clean=normalise(frame["cell"]))
+    texts = pl.Series([*map(extract_exported, frame["cell"])], dtype=pl.String)
+    frame = frame.with_columns(clean=normalise(texts))
     long_texts = targets.texts.filter(~is_short(targets.texts))
     person_fields = [number for name, number in numbers.items() if _PERSON_FIELD.search(name)]
     ends = {number: name.rpartition(".")[2] for name, number in numbers.items()}
@@ -144,7 +147,19 @@ def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> se
         is_text = pl.col("name").is_in(text_fields) & pl.col(column).is_in(targets.texts.implode())
         is_long_text = pl.col(column).is_in(long_texts.implode())
         is_hit |= has_mark(targets, column) | (is_text | is_long_text).fill_null(value=False)
-    return set(frame.filter(is_hit)["record"])
+    return {*frame.filter(is_hit)["record"], *_find_comments(frame, numbers, targets)}
+
+
+def _find_comments(frame: pl.DataFrame, numbers: dict[str, int], targets: Targets) -> pl.Series:
+    """Find the records that have thread and id of an erased comment: its text may be one that others wrote too."""
+    names = {name.removeprefix("."): number for name, number in numbers.items()}
+    export = columns.find_export(names)
+    mapping = export[1] if export else {name: name for name in ("thread_id", "comment_id")}
+    rows = frame.select("record").unique()
+    for field in ("thread_id", "comment_id"):
+        cells = frame.filter(pl.col("name") == names.get(mapping.get(field, ""), -1))
+        rows = rows.join(cells.select("record", pl.col("cell").alias(field)), on="record")
+    return rows.join(targets.comment_keys, on=["thread_id", "comment_id"], how="semi")["record"]
 
 
 def _find_rows(rows: Sequence[Sequence[tuple[object, str]]], targets: Targets) -> set[int]:

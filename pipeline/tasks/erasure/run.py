@@ -212,9 +212,10 @@ def _erase_inbox(erasure: _Erasure) -> Count:
     hit_paths = {place.path for place in _search(erasure, {"inbox"})}
     counts = []
     for path in sorted(root.rglob("*")):
-        is_hit = str(path) in hit_paths
-        if path.is_file() and path != request.file and (is_hit or path.relative_to(root).parts[0] in sources):
-            counts.append(clean_file(path, targets, is_hit=is_hit))
+        is_hit, source = str(path) in hit_paths, path.relative_to(root).parts[0]
+        if path.is_file() and path != request.file and (is_hit or source in sources):
+            of_source = targets._replace(comment_keys=targets.comment_keys.filter(source=source))
+            counts.append(clean_file(path, of_source, is_hit=is_hit))
             erasure.removed_paths.extend([] if path.exists() else [str(path)])
     return sum(counts), sum(map(bool, counts))
 

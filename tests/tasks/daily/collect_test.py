@@ -28,7 +28,7 @@ def texts() -> list[str]:
 
 def write(folder: Path, **files: str) -> list[Path]:
     """Files with one comment each."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / f"{name}.csv").write_text(f"text\n{text}\n", encoding="utf-8")
     return [folder / f"{name}.csv" for name in files]
@@ -43,7 +43,7 @@ def test_imports_of_other_files_are_left_alone(tables: Path, tmp_path: Path) -> 
     write(tmp_path, a="of a mended")
     collect.import_files(first, "mine", DAY)
     assert texts() == ["of a mended", "of b", "of c", "of d"]
-    files = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2", c="two")]  # of the same name
+    files = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2" / "p1", c="two")]  # of the same name and folder
     assert collect.import_files(files, "mine", DAY)[0]["kept"] == 2
 
 

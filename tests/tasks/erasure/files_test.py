@@ -84,9 +84,9 @@ def test_json_that_is_nested_too_deep_ends_no_erasure(name: str, is_hit: bool, t
 
 
 def test_half_an_emoji_costs_no_other_record(tmp_path: Path) -> None:
-    """Of a list with a lone surrogate in it only the record that is meant goes."""
-    path = tmp_path / "a.json"
-    assert clean(path, f'[{{"text": "\\ud83d"}}, {{"text": "{TEXT}"}}]') == 1
+    """Of a list with a lone surrogate in it only the records that are meant go, also the one with HTML in its text."""
+    path, markup = tmp_path / "a.json", TEXT.replace(" ", " <img alt='' src=u><br/>")
+    assert clean(path, f'[{{"text": "\\ud83d"}}, {{"text": "{TEXT}"}}, {{"text": "{markup}"}}]', is_hit=False) == 2
     assert len(json.loads(path.read_text())) == 1
 
 

@@ -179,16 +179,19 @@ def test_a_post_of_the_user_goes_with_them(tables: Path) -> None:
     assert held("raw_pages").height == 0
 
 
-def test_words_of_others_are_no_trace(tables: Path) -> None:
-    """What others say too, whole or in part, is not looked for, nor are the words that document a column."""
+def test_words_of_others_are_no_trace(inbox: Path) -> None:
+    """What others say too, whole or in part, is only looked for by id; nor are the words that document a column."""
     same, part = "these are words that we both wrote down", "a long beginning that both of them have, and"
     texts = [(same, USER), (same, "b" * 32), (f"{part} mine", USER), (f"{part} yours", None)]
     put_rows("comments", [{"text": text, "user_id": user} for text, user in texts])
+    ids = held("comments").select("thread_id", "comment_id", "text").sort("comment_id")
+    ids.write_csv(inbox / "a.csv")
     sentences = (same, f"{part} mine", part)
     put_rows("sentences", [{"item_id": str(n), "text": text} for n, text in enumerate(sentences, 1)])
     run.forget(PERSON)
     assert held("sentences")["item_id"].to_list() == ["1", "3"]
     assert held("comments").height == 2
+    assert pl.read_csv(inbox / "a.csv", infer_schema=False).rows() == ids[[1, 3]].rows()
     put_comments(str(TABLES["comments"].schema.columns()["text"].description))
     run.forget(PERSON)
     assert USER not in held("comments")["user_id"].to_list()
