@@ -87,7 +87,7 @@ def stats(
     Examples: `undertone cloze stats Task_1_dev.jsonl Task_2_dev.jsonl`; `undertone cloze stats`
     """
     if paths:
-        tables = [cloze.compute_statistics(cloze.read(path).rows) for path in paths]
+        tables = [cloze.compute_statistics(_read_items(path)) for path in paths]
         rows = [{"file": str(path), **dict(table.iter_rows())} for path, table in zip(paths, tables, strict=True)]
         console.show(pl.DataFrame(rows) if len(paths) > 1 else tables[0], as_json)
         return
@@ -122,9 +122,15 @@ def audit(file: Items, as_json: Json = False) -> None:
 
     Example: `undertone cloze audit Task_1_dev.jsonl`
     """
-    items, dropped = cloze.read(file)
-    runs.report_dropped("read", dropped, str(file))
-    console.show(cloze_audit.audit(items), as_json)
+    console.show(cloze_audit.audit(_read_items(file)), as_json)
+
+
+def _read_items(path: Path) -> pl.DataFrame:
+    items, dropped = cloze.read(path)
+    runs.report_dropped("read", dropped, str(path))
+    if not items.height:
+        raise BadInput(f"{path}: no item is left, as two of the options are the same in each")
+    return items
 
 
 def page(day: Day = "") -> None:
@@ -269,7 +275,7 @@ def evaluate_reader(
         raise BadInput(f"--submissions needs --subtask ({' or '.join(SUBTASKS)}): {items.name} names neither")
     name = targets.check_subtask(subtask_name) if subtask_name else SUBTASKS[0]
     reader = readers.load_model(model, name)
-    rows = cloze.read(items).rows if items else readers.read_items(name, "test")
+    rows = _read_items(items) if items else readers.read_items(name, "test")
     evaluations = readers.measure(rows, reader)
     facts: dict[str, object] = {"model_id": reader.model_id, "numbers": evaluations.to_dicts()}
     if against:

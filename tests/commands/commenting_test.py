@@ -129,7 +129,9 @@ def test_segments_of_files_are_correlated(run: Run, tmp_path: Path) -> None:
     }
     compared = run("commenting", "overlap", *files, "--against", paths["o.txt"], *more).json
     assert compared["bleu_1"] < 0
-    for words in (["--grades", paths["g.txt"]], ["--set", "smoothing=exp"], ["--preset", "s/5"]):
+    paths["w.jsonl"].write_text("", encoding="utf-8")
+    empty = [*graded[:3], paths["w.jsonl"]]
+    for words in (graded[2:], ["--set", "smoothing=exp"], ["--preset", "s/5"], ["--groups", empty[3]], empty):
         assert run("commenting", "overlap", *files, *words).code == 2
 
 

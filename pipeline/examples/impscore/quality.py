@@ -13,6 +13,7 @@ import polars as pl
 from pipeline.errors import BadInput
 from pipeline.examples.impscore.pairs import number_rows
 from pipeline.examples.splits import SEED
+from pipeline.io.fields import check_field
 
 PER_SOURCE = 20
 BOUNDS = (0.2, 0.4, 0.6, 0.8)
@@ -58,12 +59,18 @@ def read_judgements(path: Path, key: Path) -> pl.DataFrame:
     The file is that of `sample` with `same_meaning` and `first_more_implicit` filled with 1 or 0; the key has item,
     source, kind. BadInput with file, row and field for a fault.
     """
-    key_rows = {_get_text(row, "item"): row for _, row in number_rows(key)}
-    rows = []
+    key_rows = {}
+    for number, row in number_rows(key):
+        kinds = ("positive", "negative")
+        check_field(row, "kind", f"{key}, row {number}", " or ".join(kinds), _get_text(row, "kind") in kinds)
+        key_rows[_get_text(row, "item")] = row
+    rows, items = [], set()
     for number, row in number_rows(path):
         location, item = f"{path}, row {number}", _get_text(row, "item")
         if item not in key_rows:
             raise BadInput(f"{location}: field 'item' is {item!r}, expected an item of {key}")
+        check_field(row, "item", location, "one that no other row has", item not in items)
+        items.add(item)
         verdicts = [_parse_verdict(row, name, location) for name in ("same_meaning", "first_more_implicit")]
         is_positive = _get_text(key_rows[item], "kind") == "positive"
         is_appropriate = None if None in verdicts else verdicts == [is_positive, True]

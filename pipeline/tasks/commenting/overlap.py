@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -27,6 +27,7 @@ TOKENIZERS = ("jieba", "chars", "none")
 DECIMALS = 6
 PRESET = scoring.DEFAULT_PRESET
 Cut = Callable[[str], list[str]]
+Value = TypeVar("Value")
 
 
 def load_tokenizer(tokenize: str) -> Cut:
@@ -56,7 +57,15 @@ class Files(NamedTuple):
         return (scoring.normalise_grades(row, self.preset).tolist() for row in rows) if self.preset else rows
 
     def read_groups(self) -> list[str] | None:
-        return [line for _, line in _read_lines(self.groups)] if self.groups else None
+        return self._check_count("group", [line for _, line in _read_lines(self.groups)]) if self.groups else None
+
+    def read_grades(self, path: Path) -> list[float]:
+        return self._check_count("grade", [*_read_numbers(path)])
+
+    def _check_count(self, name: str, values: list[Value]) -> list[Value]:
+        if len(values) != (count := sum(1 for _ in _read_lines(self.candidates))):
+            raise BadInput(f"{name}: expected a line for each of {count} candidates, found {len(values)}")
+        return values
 
 
 def measure_files(
@@ -102,11 +111,8 @@ def score_files(
             texts, references = _read_candidates(files.candidates, cut), _read_references(files.references, cut)
             scores = scoring.score_segments(metrics, texts, references, row_weights)
             parts.append(scores.rename(lambda name: f"w_{name}") if row_weights else scores)
-        columns = {"group": files.read_groups(), "grade": list(_read_numbers(grades)) if grades else None}
-        for name, values in columns.items():
-            if values and len(values) != parts[0].height:
-                raise BadInput(f"{name}: expected a line for each of {parts[0].height} candidates, found {len(values)}")
-            parts += [pl.DataFrame({name: values})] if values else []
+        columns = {"group": files.read_groups(), "grade": files.read_grades(grades) if grades else None}
+        parts += [pl.DataFrame({name: values}) for name, values in columns.items() if values]
     return pl.concat(parts[::-1], how="horizontal")
 
 

@@ -76,9 +76,9 @@ def load_vectors(
     is_train = rows["split"] == "train"
     train_rows, held_out = rows.filter(is_train), set(rows["text"].filter(~is_train))
     texts = pl.concat([train_rows["text"], train_rows["context"]]).unique(maintain_order=True).to_list()
-    quoted = [text for text in held_out if len(text) >= QUOTED]
+    quoted = pl.Series([text for text in held_out if len(text) >= QUOTED], dtype=pl.String)  # maybe none
     extra = pl.Series(extra_texts, dtype=pl.String)
-    texts += extra.filter(~extra.is_in(held_out) & ~extra.str.contains_any(quoted)).to_list()
+    texts += extra.filter(~extra.is_in(held_out) & ~extra.str.contains_any(quoted.implode())).to_list()
     tokenize = segment.load_tokenizer(tokenizer).cut
     return fitting.fit([*(segment.split_words(text, tokenize) for text in texts), *map(list, texts)])
 

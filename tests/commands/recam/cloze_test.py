@@ -133,7 +133,7 @@ def test_what_is_refused(run: Run, tables: Path, words: tuple[str, ...], code: i
 
 
 def test_audit(run: Run, tmp_path: Path) -> None:
-    """A row a baseline; items with the same option twice are dropped with a message; a broken file is one line."""
+    """A row a baseline; items with the same option twice are dropped with a message, refused if no other is left."""
     item = {"article": "It rained.", "question": "They lost @placeholder.", "label": 1}
     rows = ["peace hope joy rain dust", "grief hope time luck idea", "a b c d A"]
     entries = (item | {f"option_{i}": word for i, word in enumerate(row.split())} for row in rows)
@@ -144,5 +144,6 @@ def test_audit(run: Run, tmp_path: Path) -> None:
     baselines = {row["baseline"]: row for row in lines}
     assert baselines["often_right"]["accuracy"] == 1.0  # hope is right in the other item
     assert baselines["often_right"]["n"] == 2
-    path.write_text('{"article": "x"}\n', encoding="utf-8")
-    run("cloze", "audit", path).check(2, "line 1")
+    run("cloze", "stats", path).check(0, "read: left out 1 as same_options")
+    path.write_text(path.read_text(encoding="utf-8").splitlines()[-1], encoding="utf-8")
+    run("cloze", "audit", path).check(2, "no item is left")

@@ -79,6 +79,8 @@ def test_a_judges_file(tmp_path: Path) -> None:
     path = text(tmp_path / "judge.csv", f"{ANSWERS}\n1,1,1\n2,0,Yes\n3,no,1\n4,1,TRUE\n5, ,1\n")
     assert read_judgements(path, key).rows() == [("a", True), ("a", True), ("b", False), ("b", False), ("b", None)]
     assert read_judgements(text(path, f"{ANSWERS}\n2,0,0\n"), key).rows() == [("a", False)]
+    with pytest.raises(BadInput, match="row 2: field 'kind' should be positive or negative, found None"):
+        read_judgements(path, path)  # no key
 
 
 @pytest.mark.parametrize(
@@ -87,6 +89,7 @@ def test_a_judges_file(tmp_path: Path) -> None:
         (f"{ANSWERS}\n1,2,1\n", "row 2: field 'same_meaning' should be 1 or 0, found '2'"),
         ("item,same_meaning\n1,1\n", "row 2: field 'first_more_implicit' should be 1 or 0, found None"),
         (f"{ANSWERS}\n9,1,1\n", "row 2: field 'item' is '9', expected"),
+        (f"{ANSWERS}\n1,1,1\n1,1,1\n", "row 3: field 'item' should be one that no other row has, found '1'"),
     ],
 )
 def test_a_bad_verdict_is_named(tmp_path: Path, answers: str, message: str) -> None:

@@ -174,6 +174,8 @@ def test_vectors_are_learnt_without_what_is_held_out(labelled_file: Path) -> Non
     words = set(recogniser.load_vectors(strange, extra_texts=extra_texts).words)
     assert {"会", "猫"} <= words
     assert not {"龘", "讽"} & words
+    short = rows.with_columns(pl.col("text").str.head(3))  # nothing that is held out can be quoted
+    assert "猫" in recogniser.load_vectors(short, extra_texts=extra_texts).words
 
 
 @pytest.mark.nightly
