@@ -225,12 +225,15 @@ def _load_scorer(model: str) -> pl.DataFrame:
 
 def _load_scores(metric: str, name: str, kind: str) -> pl.DataFrame:
     scores = warehouse.scan("scores", pl.col("metric") == metric)
-    rows = scores.filter(pl.col("model_id").str.starts_with(name)).select(*COMMENT, "value", rater="model_id").collect()
+    model_id = pl.col("model_id")
+    is_named = model_id.str.starts_with(name)
+    if kind == "judge" and name:  # by its whole name, perhaps without the mode: gpt-4o is not gpt-4o-mini
+        is_named = (model_id == name) | (model_id.str.replace(":[a-z]+$", "") == name)
+    rows = scores.filter(is_named).select(*COMMENT, "value", rater="model_id").collect()
     names = rows["rater"].unique().sort().to_list()
-    names = [name] if name in names else names
     if len(names) > 1:
         raise BadInput(f"expected one {kind}, found {', '.join(names)}; name it, such as {kind}:{names[0]}")
-    return rows.filter(pl.col("rater").is_in(names)).sort(COMMENT)
+    return rows.sort(COMMENT)
 
 
 def _load_labels(field: str) -> pl.DataFrame:

@@ -92,11 +92,11 @@ def test_scores_are_read_as_a_judge_would(judged: pl.DataFrame) -> None:
 
 
 def test_a_calibration_is_of_some_days_and_judges(judged: pl.DataFrame) -> None:
-    """Of several judges one is named, by the beginning of its name; a day without comments has no values."""
+    """Of several judges one is named, perhaps without its mode; a day without comments has no values."""
     write_judgements("llama:pairwise", 0.1)
-    with pytest.raises(
-        BadInput, match="expected one judge, found gpt:scale, llama:pairwise; name it, such as judge:gpt"
-    ):
+    with pytest.raises(Missing, match="there are no values of 'judge:gp'"):
+        calibrate.load_side("judge:gp")
+    with pytest.raises(BadInput, match="expected one judge, found gpt:scale, llama:pairwise; name it, such as judge"):
         calibrate.compare_sides("scorer", "judge")
     result = calibrate.compare_sides("scorer", "judge:llama", DAY, 2)
     assert result.model_id
