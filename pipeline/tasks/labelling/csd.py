@@ -280,7 +280,10 @@ def measure_file_agreement(path: Path, reading: rating_files.Reading | None = No
     """
     if reading is not None or not label_files.is_of_csd(path):
         reading = reading or rating_files.Reading()
-        return agreement.tabulate_ratings(rating_files.read(path, reading), reading.level, reading.values)
+        level, named_cells = reading.level, (reading.values, reading.missing)
+        values, missing = ([rating_files.clean(cell, level) for cell in cells] for cells in named_cells)
+        reading = reading._replace(values=values, missing=missing)
+        return agreement.tabulate_ratings(rating_files.read(path, reading), level, values)
     try:
         rows = label_files.read(path, None)
     except BadInput as why:
