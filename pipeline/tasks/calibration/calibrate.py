@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from pipeline import logs, warehouse
+from pipeline import left_out, logs, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.sources.files import parse_numbers, read_table
+from pipeline.label import simulated
 from pipeline.metrics.calibration import comparison
 from pipeline.metrics.calibration.comparison import EPSILON, Comparison, Map, Replacement
 from pipeline.slices import parse_day
 from pipeline.tasks.impscore import references
+from pipeline.tasks.labelling import projects
 from pipeline.tasks.record import runs
 from pipeline.tasks.studies import rows as studies
 from pipeline.text.language import detect_language
@@ -240,8 +242,12 @@ def _load_labels(field: str) -> pl.DataFrame:
     field = field or "subtext"
     labels = warehouse.scan("labels", (pl.col("field") == field) & (pl.col("stage") == 1))
     labels = labels.sort("round").unique(("project", "task_id", "rater_id"), keep="last")
+    counted, made_up = projects.prefer_people(labels.collect())
+    left_out.record_rows("calibrate", {simulated.TOOL: made_up.height}, field)
     tasks = warehouse.scan("label_tasks").select("project", "task_id", *COMMENT)
-    rows = labels.join(tasks, on=("project", "task_id"), how="inner").select(*COMMENT, "value", rater="rater_id")
+    rows = (
+        counted.lazy().join(tasks, on=("project", "task_id"), how="inner").select(*COMMENT, "value", rater="rater_id")
+    )
     ratings = rows.with_columns(number=pl.col("value").cast(pl.Float64, strict=False)).collect()
     if words := ratings.filter(pl.col("number").is_null())["value"].unique().sort().to_list():
         raise BadInput(f"labels of {field!r} are no numbers but {', '.join(words[:3])}; name another as people:FIELD")
