@@ -24,6 +24,7 @@ MISSING = ("", NOT_ASKED, "NA", "N/A", "NaN", "nan", "null")
 """Cells that hold no label; `None` is a value, as it is CSD's name of no emotion."""
 MOST_RATERS = 20
 MOST_VALUES = 100  # values of a field; of numbers at the level interval there may be more
+_DECIMAL = re.compile(r"[+-]?[0-9]{0,9}\.[0-9]{1,9}")
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,14})(\.0+)?")
 Ratings = pl.Schema(dict.fromkeys(ROLES, pl.String()))
 
@@ -50,10 +51,10 @@ def read(path: Path, reading: Reading) -> pl.DataFrame:
     places: dict[tuple[str, str, str], str] = {}
     labels, faults = [], []
     for place, (*key, cell) in _split_rows(path, rows, names, reading):
-        value = _clean(cell)
+        value = clean(cell, reading.level)
         if value in reading.missing:
             continue
-        task, rater, field = (_clean(part) for part in key)
+        task, rater, field = (clean(part) for part in key)
         fault = _find_fault(task, rater, value, reading)
         if earlier := places.get((task, rater, field)):
             fault = fault or f"expected one label of a rater for a task and field, found another in {earlier}"
@@ -94,9 +95,12 @@ def _split_rows(
             yield place, (task, rater, name if is_sheet and not is_long else field, row.get(name))
 
 
-def _clean(cell: object) -> str:
+def clean(cell: object, level: Level = "nominal") -> str:
+    """Strip a cell; a whole number loses its zeros (1.0), and so does any number of a level with an order (2.50)."""
     text = "" if cell is None else str(cell).strip()
-    return str(int(float(text))) if _WHOLE.fullmatch(text) else text
+    if _WHOLE.fullmatch(text):
+        return str(int(float(text)))
+    return repr(float(text)) if level != "nominal" and _DECIMAL.fullmatch(text) else text
 
 
 def _find_fault(task: str, rater: str, value: str, reading: Reading) -> str:

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from pipeline import logs, warehouse
+from pipeline import left_out, logs, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.sources.files import parse_numbers, read_table
+from pipeline.label import simulated
 from pipeline.metrics.calibration import comparison
 from pipeline.metrics.calibration.comparison import EPSILON, Comparison, Map, Replacement
 from pipeline.slices import parse_day
 from pipeline.tasks.impscore import references
+from pipeline.tasks.labelling import projects
 from pipeline.tasks.record import runs
 from pipeline.tasks.studies import rows as studies
 from pipeline.text.language import detect_language
@@ -225,20 +227,27 @@ def _load_scorer(model: str) -> pl.DataFrame:
 
 def _load_scores(metric: str, name: str, kind: str) -> pl.DataFrame:
     scores = warehouse.scan("scores", pl.col("metric") == metric)
-    rows = scores.filter(pl.col("model_id").str.starts_with(name)).select(*COMMENT, "value", rater="model_id").collect()
+    model_id = pl.col("model_id")
+    is_named = model_id.str.starts_with(name)
+    if kind == "judge" and name:  # by its whole name, perhaps without the mode: gpt-4o is not gpt-4o-mini
+        is_named = (model_id == name) | (model_id.str.replace(":[a-z]+$", "") == name)
+    rows = scores.filter(is_named).select(*COMMENT, "value", rater="model_id").collect()
     names = rows["rater"].unique().sort().to_list()
-    names = [name] if name in names else names
     if len(names) > 1:
         raise BadInput(f"expected one {kind}, found {', '.join(names)}; name it, such as {kind}:{names[0]}")
-    return rows.filter(pl.col("rater").is_in(names)).sort(COMMENT)
+    return rows.sort(COMMENT)
 
 
 def _load_labels(field: str) -> pl.DataFrame:
     field = field or "subtext"
     labels = warehouse.scan("labels", (pl.col("field") == field) & (pl.col("stage") == 1))
     labels = labels.sort("round").unique(("project", "task_id", "rater_id"), keep="last")
+    counted, made_up = projects.prefer_people(labels.collect())
+    left_out.record_rows("calibrate", {simulated.TOOL: made_up.height}, field)
     tasks = warehouse.scan("label_tasks").select("project", "task_id", *COMMENT)
-    rows = labels.join(tasks, on=("project", "task_id"), how="inner").select(*COMMENT, "value", rater="rater_id")
+    rows = (
+        counted.lazy().join(tasks, on=("project", "task_id"), how="inner").select(*COMMENT, "value", rater="rater_id")
+    )
     ratings = rows.with_columns(number=pl.col("value").cast(pl.Float64, strict=False)).collect()
     if words := ratings.filter(pl.col("number").is_null())["value"].unique().sort().to_list():
         raise BadInput(f"labels of {field!r} are no numbers but {', '.join(words[:3])}; name another as people:FIELD")

@@ -72,9 +72,13 @@ def _add_comments(
     withdrawn = fresh.filter(is_out).select("source", "day", reason=pl.lit("withdrawn"), row_key=selection.KEY)
     fresh = fresh.filter(~is_out)
     count = projects.add_tasks(project, fresh, run_id)
-    dropped = pl.concat([dropped, repeated, withdrawn], how="diagonal")
+    key = ["source", "day", "row_key"]
+    existing_tasks = projects.read_tasks(project).with_columns(row_key=selection.KEY)  # of earlier selections, too
+    of_other_days = fresh.select("source", "day", reason=pl.lit("same_task"), row_key=selection.KEY)
+    dropped = pl.concat([dropped, repeated, of_other_days, withdrawn], how="diagonal")
+    dropped = dropped.join(existing_tasks, on=key, how="anti")
     for source, day in comments.select("source", "day").unique().sort("source", "day").iter_rows():
-        tasks, day_dropped = (frame.filter(source=source, day=day) for frame in (fresh, dropped))
+        tasks, day_dropped = (frame.filter(source=source, day=day) for frame in (existing_tasks, dropped))
         origin = format_origin(project)
         runs.record_step(source, str(day), origin, "select", tasks.height, day_dropped, config, run_id, timer)
         timer = runs.start()  # the first source has the time of what all sources share
@@ -280,7 +284,10 @@ def measure_file_agreement(path: Path, reading: rating_files.Reading | None = No
     """
     if reading is not None or not label_files.is_of_csd(path):
         reading = reading or rating_files.Reading()
-        return agreement.tabulate_ratings(rating_files.read(path, reading), reading.level, reading.values)
+        level, named_cells = reading.level, (reading.values, reading.missing)
+        values, missing = ([rating_files.clean(cell, level) for cell in cells] for cells in named_cells)
+        reading = reading._replace(values=values, missing=missing)
+        return agreement.tabulate_ratings(rating_files.read(path, reading), level, values)
     try:
         rows = label_files.read(path, None)
     except BadInput as why:
