@@ -4,9 +4,9 @@ Every span of at most five words may be dropped; the words that stay are compare
 Kullback-Leibler divergence and weights μ^distance, and the cheapest spans that do not overlap go. The released way, as
 its code works: for each span the words are joined with [MASK] in the place of each that stays and cut anew, before and
 after the deletion, and the model says the probabilities of the whole vocabulary at every place of these, those of one
-span and side at a time; and the same a masked sentence at a time. Ours has the same model, all sentences at once, and
-leaves a span when it cannot be selected any more; the spans that are selected, and their costs, have to be the same.
-In bfloat16, where the CPU is fast at it, the spans are the same and the costs to a twentieth.
+span and side at a time. Ours has the same model, all sentences at once, and leaves a span when it cannot be selected
+any more; the spans that are selected, and their costs, have to be the same. In bfloat16, where the CPU is fast at it,
+the spans are the same, and the costs to a twentieth.
 
 The model is the embedded encoder with a head of random weights: no quality, but the time that one of quality takes.
 Argument: the batch, 64 by default.
@@ -15,7 +15,6 @@ Argument: the batch, 64 by default.
 import os
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +42,14 @@ SENTENCES = [
 
 
 @torch.inference_mode()
-def released(module: Any, tokenizer: Any, at_once: int, words: list[str], costs: list[Any]) -> None:
-    """The same, in the released way of working, so many masked sentences at once."""
+def released(module: Any, tokenizer: Any, words: list[str]) -> Any:
+    """Costs of all spans in the released way of working."""
 
     def predict(words: list[str], places: list[int]) -> torch.Tensor:
         masked = [" ".join([*words[:place], tokenizer.mask_token, *words[place + 1 :]]) for place in places]
-        parts = []
-        for first in range(0, len(masked), at_once):
-            features = tokenizer(masked[first : first + at_once], return_tensors="pt", padding=True)
-            rows, columns = (features["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
-            parts.append(module(**features).logits.softmax(dim=-1)[rows, columns])
-        return torch.cat(parts)
+        features = tokenizer(masked, return_tensors="pt", padding=True)
+        rows, columns = (features["input_ids"] == tokenizer.mask_token_id).nonzero(as_tuple=True)
+        return module(**features).logits.softmax(dim=-1)[rows, columns]  # type: ignore[no-any-return]
 
     values = []
     for start, end in scorers.list_spans(len(words), LONGEST).tolist():
@@ -62,7 +58,7 @@ def released(module: Any, tokenizer: Any, at_once: int, words: list[str], costs:
         q, p = predict(words, remaining), predict(shortened, [*range(len(shortened))])
         distances = [start - 1 - place if place < start else place - end for place in remaining]
         values.append(float(((p * (p / q).log()).sum(dim=1) * MU ** torch.tensor(distances)).sum()))
-    costs.append(np.array(values))
+    return np.array(values)
 
 
 def select(words: list[str], costs: Any) -> list[tuple[list[int], float]]:
@@ -84,7 +80,7 @@ def save_model(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Ours, then the released ways once."""
+    """The released way, then ours."""
     from transformers import AutoModelForMaskedLM, AutoTokenizer
     from transformers.utils import logging as chatter
 
@@ -95,38 +91,26 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = save_model(Path(place))
         precisions = {"float32": 1e-3, "bfloat16": 0.05} if is_bfloat16_fast() else {"float32": 1e-3}
-        scores = {
-            name: scorers.ndd(masked_lm.load(folder, batch=batch, precision=name), weighting="exponential", mu=MU)
-            for name in precisions
-        }
+        models = [masked_lm.load(folder, batch=batch, precision=name) for name in precisions]
+        scores = [scorers.ndd(model, weighting="exponential", mu=MU) for model in models]
         module = AutoModelForMaskedLM.from_pretrained(folder, local_files_only=True).eval()
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    ways = {"the released way of working": 1000, "the same, a masked sentence at a time": 1}
-    costs: dict[str, list[Any]] = {name: [] for name in ways}
-    seconds = dict.fromkeys(ways, 0.0)
     limits = search.Search(longest=LONGEST, rounds=1)
-    short = [sentences[0][:4]]  # the first call of a model takes longer
-    released(module, tokenizer, max(ways.values()), short[0], [])
-    compressions: dict[str, list[search.Compression]] = {name: [] for name in scores}
-    our_seconds = {}
-    for precision, score in scores.items():
-        search.compress(short, score, limits)
-        our_seconds[precision] = cpu(
-            lambda name=precision, score=score: compressions[name].extend(search.compress(sentences, score, limits))
-        )
-    for words in sentences:  # in turns, so that what else the machine does slows both
-        for name, at_once in ways.items():
-            seconds[name] += cpu(partial(released, module, tokenizer, at_once, words, costs[name]))
-    count = sum(map(len, costs["the released way of working"]))
-    for precision, tolerance in precisions.items():
-        for name, values in costs.items():
-            for compression, expected in zip(compressions[precision], map(select, sentences, values), strict=True):
-                assert [span.places for span in compression.dropped] == [places for places, _ in expected]
-                costs_of_both = [(a.cost, b) for a, (_, b) in zip(compression.dropped, expected, strict=True)]
-                assert all(abs(a / b - 1) < tolerance for a, b in costs_of_both)
-            title = "NDD of spans" if precision == "float32" else f"NDD of spans, {precision}"
-            report(title, count, our_seconds[precision], name, seconds[name])
-    selected_count = sum(len(compression.dropped) for compression in compressions["float32"])
+    short = sentences[0][:4]  # the first call of a model takes longer
+    released(module, tokenizer, short)
+    costs: list[Any] = []
+    seconds = cpu(lambda: costs.extend(released(module, tokenizer, words) for words in sentences))
+    count, compressions = sum(map(len, costs)), list[search.Compression]()
+    for (precision, tolerance), score in zip(precisions.items(), scores, strict=True):
+        search.compress([short], score, limits)
+        compressions.clear()
+        our_seconds = cpu(lambda score=score: compressions.extend(search.compress(sentences, score, limits)))
+        for compression, expected in zip(compressions, map(select, sentences, costs), strict=True):
+            assert [span.places for span in compression.dropped] == [places for places, _ in expected]
+            assert all(abs(a.cost / b - 1) < tolerance for a, (_, b) in zip(compression.dropped, expected, strict=True))
+        name = "NDD of spans" if precision == "float32" else f"NDD of spans, {precision}"
+        report(name, count, our_seconds, "the released way of working", seconds)
+    selected_count = sum(len(compression.dropped) for compression in compressions)
     print(f"{count} spans of {len(sentences)} sentences: the same {selected_count} are selected", flush=True)
 
 

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from pipeline import sample, warehouse
+from pipeline.examples.recam import items as cloze
 from pipeline.tasks.recam import abstractness, options, targets
 from tests.commands.conftest import Run, write_file
 
@@ -70,11 +71,25 @@ def test_items_of_the_tables(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("abstract")
 def test_items_of_a_file_to_a_reader(run: Run, tmp_path: Path) -> None:
-    """A file becomes items without tables; a reader of some is tested on others, and beside another reader."""
-    out = tmp_path / "items"
+    """A file becomes items without tables; a reader of some is tested on others, and beside another reader.
+
+    Each target is in an item or has a reason; the card says how items were made; the folder is not written again.
+    """
+    out, splits = tmp_path / "items", tmp_path / "splits.json"
     articles = write_articles(tmp_path / "a.jsonl")
-    run_well(run, "cloze", "build", articles, "-o", out, "--subtask", "imperceptibility", *SMALL)
-    train, test = (out / f"imperceptibility_{split}.jsonl" for split in ("train", "test"))
+    names = [json.loads(line)["id"] for line in articles.read_text(encoding="utf-8").splitlines()]
+    splits.write_text(json.dumps({"train": names[:8], "test": names[8:]}), encoding="utf-8")  # as XSum's own file
+    build = ("cloze", "build", articles, "-o", out, "--subtask", "imperceptibility", "--splits", splits, *SMALL)
+    run_well(run, *build)
+    train, test = paths = [out / f"imperceptibility_{split}.jsonl" for split in ("train", "test")]
+    card = json.loads((out / "card.json").read_text(encoding="utf-8"))
+    assert [report["reader"] for report in card["readers"]["imperceptibility"]] == ["gated"]
+    assert card["deepest_level"] == {"noun": 19, "verb": 12}  # as nltk's max_depth of WordNet 3.0
+    assert (card["wordnet"], card["splits"], "@" in card["encoder"]) == ("3.0", "splits.json", True)
+    tokens = pl.read_parquet(out / "targets.parquet").filter(pl.col("reason").is_null(), subtask="imperceptibility")
+    dropped = pl.read_csv(out / "dropped.csv").filter(reason="too_few_choices")
+    assert sum(cloze.read(path).rows.height for path in paths) + dropped.height == tokens.height
+    run(*build).check(2, "is there already")
     for profile in ("gated", "attentive"):
         options = ("-o", tmp_path / profile, "--profile", profile, *SMALL)
         run_well(run, "train", "reader", "--items", train, "--without", test, *options)

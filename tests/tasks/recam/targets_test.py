@@ -212,31 +212,6 @@ def test_flags_of_raters_keep_items_from_readers(proposed: Stock) -> None:
     assert (run["kept_count"], run["dropped_count"]) == (noise["n"].sum(), selection.dropped.height)
 
 
-def test_a_file_without_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file becomes files in the official format, with every token's reason and how it was made; again the same."""
-    monkeypatch.setattr(options, "READERS", ("gated",))  # a third of the trainings
-    path = tmp_path / "summaries.jsonl"
-    path.write_text("\n".join(sample.SUMMARIES.read_text(encoding="utf-8").splitlines()[:14]), encoding="utf-8")
-    names = [json.loads(line)["id"] for line in path.read_text(encoding="utf-8").splitlines()]
-    official = {"train": names[:8], "validation": names[8:]}  # as XSum's own file
-    (tmp_path / "splits.json").write_text(json.dumps(official), encoding="utf-8")
-    counts = options.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING, splits=tmp_path / "splits.json")
-    assert counts["split"].to_list() == ["train", "validation"]
-    paths = sorted((tmp_path / "items").glob(f"{FIRST}_*.jsonl"))
-    assert [cloze.read(path).rows.height for path in paths] == counts.sort("split")["item_count"].to_list()
-    card = json.loads((tmp_path / "items" / "card.json").read_text(encoding="utf-8"))
-    assert [report["reader"] for report in card["readers"][FIRST]] == ["gated"]
-    assert card["wordnet"] == "3.0"
-    assert card["deepest_level"] == {"noun": 19, "verb": 12}  # as nltk's max_depth of WordNet 3.0
-    assert (card["splits"], "@" in card["encoder"]) == ("splits.json", True)
-    tokens = pl.read_parquet(tmp_path / "items" / "targets.parquet")
-    dropped = pl.read_csv(tmp_path / "items" / "dropped.csv")
-    target_count = tokens.filter(pl.col("reason").is_null() & (pl.col("subtask") == FIRST)).height
-    assert counts["item_count"].sum() + dropped.filter(reason="too_few_choices").height == target_count
-    with pytest.raises(BadInput, match="is there already"):
-        options.build_file(path, tmp_path / "items", [FIRST], RULES, CHOOSING)
-
-
 def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
     """No articles, no items, too few articles, an unknown subtask or rule: each is named, and nothing is written."""
     with pytest.raises(Missing, match="no English article has a summary"):
