@@ -118,8 +118,7 @@ def test_segments_of_files_are_correlated(run: Run, tmp_path: Path) -> None:
     more = ["--weights", paths["w.jsonl"], "--preset", "(s-1)/4", "--groups", paths["a.txt"], "--metric", "bleu_1"]
     more += ["--metric", "bleu_2", "--set", "bleu_2.smoothing=exp", "--draws", 50, "--confidence", 0.9, "--json"]
     graded = ["--segments", paths["s.csv"], "--grades", paths["g.txt"]]
-    result = run("commenting", "overlap", *files, *more, *graded).check()
-    assert "smoothing:exp" in result.json["rows"][1]["signature"]
+    assert "smoothing:exp" in run("commenting", "overlap", *files, *more, *graded).json["rows"][1]["signature"]
     rows = pl.read_csv(paths["s.csv"])
     assert set(rows.columns) == {"grade", "group", "bleu_1", "bleu_2", "w_bleu_1", "w_bleu_2"}
     assert rows.select("bleu_1", "w_bleu_1").rows()[:2] == [(1.0, 0.25), (0.5, 0.25)]
@@ -127,12 +126,13 @@ def test_segments_of_files_are_correlated(run: Run, tmp_path: Path) -> None:
     assert {(row["metric"], row["is_weighted"], row["n"]) for row in correlations} == {
         (metric, is_weighted, 40) for metric in ("bleu_1", "bleu_2") for is_weighted in (False, True)
     }
-    compared = run("commenting", "overlap", *files, "--against", paths["o.txt"], *more).json
-    assert compared["bleu_1"] < 0
+    assert run("commenting", "overlap", *files, "--against", paths["o.txt"], *more).json["bleu_1"] < 0
     paths["w.jsonl"].write_text("", encoding="utf-8")
     empty = [*graded[:3], paths["w.jsonl"]]
     for words in (graded[2:], ["--set", "smoothing=exp"], ["--preset", "s/5"], ["--groups", empty[3]], empty):
         assert run("commenting", "overlap", *files, *words).code == 2
+    paths["g.txt"].write_text("nan\n" * 40, encoding="utf-8")
+    run("commenting", "overlap", *files, *graded).check(2, "line 1: expected a finite number, found 'nan'")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Overlap with references weighted by people's grades, as tasks: of files and of generated comments (AAC-11 to 20)."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -140,10 +141,12 @@ def _name_files(files: Files, other: Path | None) -> Iterator[None]:
 
 def _read_numbers(path: Path) -> Iterator[float]:
     for number, line in _read_lines(path):
-        try:
-            yield float(line)
-        except ValueError as error:
-            raise BadInput(f"{path}, line {number}: expected a number, found {line[:60]!r}") from error
+        value = math.nan
+        with suppress(ValueError):
+            value = float(line)
+        if not math.isfinite(value):
+            raise BadInput(f"{path}, line {number}: expected a finite number, found {line[:60]!r}")
+        yield value
 
 
 def _read_candidates(path: Path, cut: Cut) -> Iterator[list[str]]:

@@ -93,11 +93,12 @@ def name_origin(path: str | None) -> str:
     return "inbox" if path is None else path if path == SAMPLE else Path(path).expanduser().resolve().name
 
 
-def _join_names(names: Sequence[str]) -> str:
-    names = sorted(set(names))
-    if len(names) <= 3:
+def _join_names(labels: Mapping[str, str]) -> str:
+    """Join file names by label. Files of one name have a digest too, or one of them alone would replace them all."""
+    names = [labels[label] for label in sorted(labels)]
+    if len(names) <= 3 and len(set(names)) == len(names):
         return "+".join(names)
-    digest = hashlib.blake2b("\n".join(names).encode(), digest_size=4).hexdigest()
+    digest = hashlib.blake2b("\n".join(sorted(labels)).encode(), digest_size=4).hexdigest()
     return f"{names[0]}+{len(names) - 1} more ({digest})"
 
 
@@ -181,7 +182,7 @@ def import_files(
     mapping = check_mapping(mapping or {})
     names = [anonymise.scrub_file_name(path.name, key) for path in files]
     labels = _label_files(files, key)
-    origin = anonymise.scrub_file_name(origin, key) if origin else _join_names(names)
+    origin = anonymise.scrub_file_name(origin, key) if origin else _join_names(dict(zip(labels, names, strict=True)))
     notes = importers.LeftOut(ignored=list(ignored))
     config = {"files": names, "mapping": mapping, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
     limits = Limits(*settings.import_limits())

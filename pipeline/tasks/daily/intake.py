@@ -27,6 +27,7 @@ from pipeline.warehouse import buckets
 _THREAD_ROWS = 800  # comments of one thread for each megabyte that an import may take: a thread is compared in memory
 _ROWS = 100_000  # comments that are compared at a time
 _KEY = ["thread_id", "comment_id"]
+_CONTENT = [*_KEY, "text_hash"]
 _ID_COLUMNS = ("comment_id", "parent_id", "root_id", "row_key", "thread_id")
 _PAGE_SCHEMA = {"url": pl.String(), "fetched_at": pl.Datetime("us", "UTC"), "body": pl.String()}
 
@@ -83,7 +84,7 @@ class _Intake:
     ) -> None:
         self.folder, self.source, self.day, self.origin = folder, source, day, origin
         self.window, self.keep_duplicates = window, keep_duplicates
-        self.read_count = self.batch_count = self.orphan_count = 0
+        self.read_count = self.batch_count = self.orphan_count = self.replaced_count = 0
         self.scrubbed: Counter[str] = Counter()
         self.thread_sizes: Counter[str] = Counter()
         self.stamp = {"source": pl.lit(source), "day": pl.lit(parse_day(day)), "origin": pl.lit(origin)}
@@ -138,6 +139,9 @@ class _Intake:
         self._deduplicate(articles)
         partition = warehouse.make_slice(source=self.source, day=self.day, origin=self.origin)
         kept_count, copies = self._write_comments(run_id)
+        if self.replaced_count:
+            note = f"{self.source}: comments of an earlier import of {self.origin!r} that changed or are gone"
+            left_out.record_note(f"{note}: {self.replaced_count:,}; to keep both, import with another --origin")
         if stale_count := replace.remove_stale(warehouse.make_slice(source=self.source, day=self.day), run_id):
             subject = f"{self.source}: removed tokens and scores of comments that changed or are gone"
             left_out.record_note(f"{subject}: {stale_count:,} rows; tokenize and score {self.day} again")
@@ -198,6 +202,7 @@ class _Intake:
 
         def merge(current: pl.LazyFrame) -> pl.LazyFrame:
             other_comments = current.filter(pl.col("origin") != self.origin)
+            self.replaced_count = _count_missing(current.filter(pl.col("origin") == self.origin), comments)
             other_keys[:] = [other_comments.select(_KEY).collect()]
             columns = TABLES["comments"].schema.column_names()
             if other_keys[0].is_empty():
@@ -216,6 +221,20 @@ class _Intake:
 
     def _scan(self, kind: str) -> pl.LazyFrame:
         return pl.scan_parquet(f"{self.folder}/{kind}-*.parquet", storage_options=warehouse.STORE)
+
+
+def _count_missing(earlier: pl.LazyFrame, comments: pl.LazyFrame) -> int:
+    """Count the earlier comments that are not among the new ones with the same text."""
+    if earlier.head(1).collect().is_empty():
+        return 0
+    frames = [rows.select(_CONTENT) for rows in (earlier, comments)]
+    count = buckets.count_buckets(*frames)
+    missing = buckets.join_buckets(frames, pl.col("thread_id").hash(seed=0), count, _subtract)
+    return int(missing.select(pl.len()).collect().item())
+
+
+def _subtract(earlier: pl.LazyFrame, comments: pl.LazyFrame) -> pl.LazyFrame:
+    return earlier.join(comments, on=_CONTENT, how="anti")
 
 
 def _add_step(step: str, dropped: pl.DataFrame) -> pl.DataFrame:

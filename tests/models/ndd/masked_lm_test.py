@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pipeline.errors import BadInput
-from pipeline.metrics.ndd.distance import MaskedModel
 from pipeline.models.ndd.masked_lm import MaskedLM, load
 from tests.support.rows.tiny import LENGTH, WIDTH, build_roberta
 

@@ -43,8 +43,12 @@ def test_imports_of_other_files_are_left_alone(tables: Path, tmp_path: Path) -> 
     write(tmp_path, a="of a mended")
     collect.import_files(first, "mine", DAY)
     assert texts() == ["of a mended", "of b", "of c", "of d"]
+    note = "mine: comments of an earlier import of 'a.csv+b.csv' that changed or are gone: 1"
+    assert [line.partition(";")[0] for line in left_out.list_lines()] == [note]
     files = [*write(tmp_path / "p1", c="one"), *write(tmp_path / "p2" / "p1", c="two")]  # of the same name and folder
     assert collect.import_files(files, "mine", DAY)[0]["kept"] == 2
+    collect.import_files(files[:1], "mine", DAY)
+    assert "two" in texts()
 
 
 def test_a_changed_comment_loses_what_was_derived(tables: Path, tmp_path: Path) -> None:
