@@ -7,7 +7,7 @@ private by convention and may change in any version.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, check_name
 from pipeline.explanations import name_extra
 
 if TYPE_CHECKING:
@@ -133,6 +133,11 @@ def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[
     if not isinstance(groups, Mapping):
         raise BadInput(f"groups: expected lists of texts by name, got {type(groups).__name__}")
     _check_texts(**{f"groups[{name!r}]": texts for name, texts in groups.items()})
+    if not groups:
+        raise BadInput("groups: expected at least one group, found none")
+    for name, texts in groups.items():
+        if len(texts) < 2 or not all(map(str.strip, (text or "" for text in texts))):
+            raise BadInput(f"groups[{name!r}]: expected at least two texts, and none that is blank")
     rows = [(name, level, text) for name, texts in groups.items() for level, text in enumerate(texts, 1)]
     sentences = pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")
     scored = scoring.add_scores(sentences, "text", model, lang=find_language())
@@ -273,6 +278,8 @@ def ndd(
     from pipeline.text.language import detect_language
 
     check_options(divergence, weights)
+    if lang:
+        check_name("lang", lang, masked_lm.LANGS)
     for name, text in {"one": one, "other": other}.items():
         if not isinstance(text, str) or not text.strip():
             raise BadInput(f"{name}: expected a text, got {type(text).__name__ if text else 'none'}")

@@ -33,12 +33,11 @@ def test_lists_that_do_not_fit_are_named() -> None:
         pipeline.distil(["a", "b"], [1.0], "model")
     with pytest.raises(BadInput, match=r"labels\[1\]: expected 2 labels, None where one is missing, found 1"):
         pipeline.agreement([[1, "x"], [1]])
-    with pytest.raises(BadInput, match="hellinger, kl, kl_reversed"):
-        pipeline.ndd("a b", "a c", divergence="js")
-    with pytest.raises(BadInput, match="balanced"):
-        pipeline.compress(["The shop is shut."], 0.5, weights="none")
     text: Any = "a b"
     wrong: dict[str, Callable[[], object]] = {
+        "hellinger, kl, kl_reversed": lambda: pipeline.ndd("a b", "a c", divergence="js"),
+        "no lang 'fr'; there are en, zh": lambda: pipeline.ndd("a b", "a c", lang="fr"),
+        "balanced": lambda: pipeline.compress(["The shop is shut."], 0.5, weights="none"),
         "one: expected a text, got list": lambda: pipeline.ndd([text], ["b"]),  # type: ignore[arg-type]
         "other: expected a text, got none": lambda: pipeline.ndd("a", ""),
         "text: expected a list of texts, got str": lambda: pipeline.implicitness(text),
@@ -47,6 +46,7 @@ def test_lists_that_do_not_fit_are_named() -> None:
         r"references\[0\]: expected a list of texts, got str": lambda: pipeline.overlap([text], [text]),
         "groups: expected lists of texts by name, got list": lambda: pipeline.rank([text]),  # type: ignore[arg-type]
         r"groups\['a'\]: expected a list of texts, got str": lambda: pipeline.rank({"a": text}),
+        r"groups\['a'\]: expected at least two texts": lambda: pipeline.rank({"a": [text]}),
         "texts: expected a list of texts, got str": lambda: pipeline.tokenize(text),
         "first: expected a list of texts, got str": lambda: pipeline.distance(text, text),
     }

@@ -45,7 +45,9 @@ def compare_columns(
     rows = read_table([path], {name: (column,) for name, column in columns.items()}, optional)
     for name, column in columns.items():
         rows = parse_numbers(rows, name, name=column)
-    rows = rows.drop_nulls(["a", "b"]).with_columns(
+    valued = rows.drop_nulls(["a", "b"])
+    left_out.record_rows("calibrate", {"no_value": rows.height - valued.height}, path.name)
+    rows = valued.with_columns(
         thread=pl.coalesce("thread_id", pl.format("line {}", "line")), lang=pl.coalesce("lang", detect_language())
     )
     return _compare(rows, rows.select(pl.col("^rater .*$")).to_numpy(), a, b, epsilon)

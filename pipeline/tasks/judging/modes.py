@@ -11,6 +11,7 @@ import polars as pl
 
 from pipeline import __version__
 from pipeline.errors import BadInput
+from pipeline.left_out import record_note
 from pipeline.llm.ledger.answers import Answer
 from pipeline.llm.questions import judging
 from pipeline.llm.request import Request, dump_json
@@ -158,6 +159,8 @@ class Pairwise(Session):
         if min(self.plan.comparisons, self.plan.rounds) < 1:
             raise BadInput("expected at least 1 comparison for each text and 1 round")
         size = self.items.height
+        if size == 1:
+            record_note(f"{self.lang}: one text has no value, as there is no other to compare it with")
         self.round_count = self.plan.rounds if size > 1 else 0
         self.request_count = min(self.plan.comparisons * size, size * (size - 1))
         self.pairs: list[bradley_terry.Pair] = []  # all that were asked about

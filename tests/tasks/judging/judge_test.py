@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline import settings, warehouse
+from pipeline import left_out, settings, warehouse
 from pipeline.errors import Refused, Retry
 from pipeline.llm import client
 from pipeline.llm.ledger import answers as ledger
@@ -74,8 +74,7 @@ def test_the_order_is_recovered(server: Server, plan: Plan) -> None:
     result = judge(server, plan)
     values = result.rows["implicitness_judged"]
     assert kendall_tau(TRUTH.tolist(), values.to_list()) > 0.65
-    assert (result.rows["low"] <= values).all()
-    assert (values <= result.rows["high"]).all()
+    assert values.is_between(result.rows["low"], result.rows["high"]).all()
     assert result.faults == []
     assert {miss.reason for miss in result.missing} == {"malformed"}
     assert result.rows["answers"].sum() == (len(result.requests) - len(result.missing)) * (2 if plan is PAIRWISE else 1)
@@ -85,6 +84,8 @@ def test_the_order_is_recovered(server: Server, plan: Plan) -> None:
     assert ("|lang:en|comparisons:" in signature) == (plan is PAIRWISE)
     assert any("What does it say?" in request["messages"][-1]["content"] for request in server.requests)
     assert len(judge(server, PAIRWISE._replace(rounds=1, comparisons=3)).requests) == 72
+    assert judge(server, PAIRWISE, ROWS.head(1)).requests == []
+    assert left_out.list_lines()[-1] == "en: one text has no value, as there is no other to compare it with"
 
 
 def test_each_round_waits_for_the_one_before(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
