@@ -126,9 +126,11 @@ class _File:
 
     def _read_pages(self, chunk: Chunk, prefix: str, bad_rows: _Skipped, key: bytes | None) -> Iterator[Batch]:
         batches: dict[str, Batch] = {}
+        other_count = 0
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):
             source, place = row.get("source") or self.source, f"{self.file.path}, row {number}"
             if self.source not in (None, source):
+                other_count += 1
                 continue
             try:
                 is_page = isinstance(row.get("url"), str) and isinstance(row.get("body"), dict)
@@ -142,6 +144,8 @@ class _File:
             if source not in batches:
                 batches[source] = Batch(source, ADAPTERS[source].ADAPTER, Page(), hashed=True)
             add_page(batches[source], row["url"], fetched_at, anonymise.redact(row["body"], source, key), place)
+        if other_count:
+            record_note(f"{self.file.path.name}: pages of other sources than {self.source}", other_count)
         if not batches and bad_rows:
             yield self._start_batch(None, bad_rows)
         for batch in batches.values():

@@ -127,6 +127,7 @@ def test_what_is_not_asked_for_is_refused(tables: Path) -> None:
     """Another site's rows, a name in capitals, and an address where an id is due are bad input."""
     with pytest.raises(BadInput, match="no rows of source 'weibo'"):
         collect.import_files(sample.list_pages("zhihu"), "weibo", DAY)
+    assert ": pages of other sources than weibo: " in left_out.list_lines()[0]
     with pytest.raises(BadInput, match="small letters"):
         collect.import_files(sample.list_pages("zhihu"), "Forum", DAY)
     with pytest.raises(BadInput, match="not a thread id"):
