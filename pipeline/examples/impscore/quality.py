@@ -59,9 +59,8 @@ def read_judgements(path: Path, key: Path) -> pl.DataFrame:
     The file is that of `sample` with `same_meaning` and `first_more_implicit` filled with 1 or 0; the key has item,
     source, kind. BadInput with file, row and field for a fault.
     """
-    key_rows = {}
+    key_rows, kinds = {}, ("positive", "negative")
     for number, row in number_rows(key):
-        kinds = ("positive", "negative")
         check_field(row, "kind", f"{key}, row {number}", " or ".join(kinds), _get_text(row, "kind") in kinds)
         key_rows[_get_text(row, "item")] = row
     rows, items = [], set()

@@ -109,7 +109,9 @@ def _label_files(files: Sequence[Path], key: bytes | None) -> list[str]:
     labels = {path: parts[path][-1] for path in paths}
     for depth in range(2, max(map(len, paths)) + 1):
         counts = Counter(labels.values())
-        labels = {path: n if counts[n] == 1 else "/".join(parts[path][-depth:]) for path, n in labels.items()}
+        labels = {
+            path: label if counts[label] == 1 else "/".join(parts[path][-depth:]) for path, label in labels.items()
+        }
     return [labels[path] for path in paths]
 
 

@@ -141,7 +141,7 @@ class _Intake:
         kept_count, copies = self._write_comments(run_id)
         if self.replaced_count:
             note = f"{self.source}: comments of an earlier import of {self.origin!r} that changed or are gone"
-            left_out.record_note(f"{note}: {self.replaced_count:,}; to keep both, import with another --origin")
+            left_out.record_note(f"{note}: {self.replaced_count:,}; rows of another origin (--origin) stay")
         if stale_count := replace.remove_stale(warehouse.make_slice(source=self.source, day=self.day), run_id):
             subject = f"{self.source}: removed tokens and scores of comments that changed or are gone"
             left_out.record_note(f"{subject}: {stale_count:,} rows; tokenize and score {self.day} again")

@@ -76,7 +76,7 @@ def load_vectors(
     is_train = rows["split"] == "train"
     train_rows, held_out = rows.filter(is_train), set(rows["text"].filter(~is_train))
     texts = pl.concat([train_rows["text"], train_rows["context"]]).unique(maintain_order=True).to_list()
-    quoted = pl.Series([text for text in held_out if len(text) >= QUOTED], dtype=pl.String)  # maybe none
+    quoted = pl.Series([text for text in held_out if len(text) >= QUOTED], dtype=pl.String)  # typed, as it may be empty
     extra = pl.Series(extra_texts, dtype=pl.String)
     texts += extra.filter(~extra.is_in(held_out) & ~extra.str.contains_any(quoted.implode())).to_list()
     tokenize = segment.load_tokenizer(tokenizer).cut
