@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def _check_texts(**lists: Any) -> None:
+def _check_texts(kind: Any = str, /, **lists: Any) -> None:
     for name, texts in lists.items():
         if isinstance(texts, str) or not isinstance(texts, Collection):  # an iterator is read once alone
             raise BadInput(f"{name}: expected a list of texts, got {type(texts).__name__}")
         for index, text in enumerate(texts):
-            if not isinstance(text, str | None):
+            if not isinstance(text, kind):
                 raise BadInput(f"{name}[{index}]: expected a text, got {type(text).__name__}")
 
 
 def _build_rows(**columns: Sequence[str | None]) -> "pl.DataFrame":
     import polars as pl
 
-    _check_texts(**columns)
+    _check_texts(str | None, **columns)
     return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
 
 
@@ -204,7 +204,7 @@ def distil(texts: Sequence[str], values: Sequence[float | None], out: str) -> di
     from pipeline.tasks.calibration import distillation
     from pipeline.tasks.record import model_registry
 
-    _check_texts(texts=texts)
+    _check_texts(str | None, texts=texts)
     if len(values) != len(texts):
         raise BadInput(f"values: expected {len(texts)}, as many as texts, found {len(values)}")
     warehouse.create()

@@ -1,7 +1,6 @@
 """Commands about semantic distance and text compression."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -125,9 +124,9 @@ def compress(
         search=Search(ratio=ratio, threshold=threshold, longest=max_span, rounds=max_rounds, spans=spans),
         distance=systems.DistanceOptions(divergence=divergence, weighting=weights, nu=nu),  # type: ignore[arg-type]
     )
-    is_default = replace(method.distance, nu=1.0) == systems.DistanceOptions()
+    is_default = method.distance == systems.DistanceOptions()
     if not is_default and systems.get_system(method.system).scorer not in systems.NDD_SCORERS:
-        raise BadInput(f"--divergence and --weights are of ndd and fast_ndd; {method.system} has neither")
+        raise BadInput(f"--divergence, --weights and --nu are of ndd and fast_ndd; {method.system} has none of them")
     compress_rows = partial(systems.compress_texts, method=method, ref=model, syntax=syntax)
     if _is_path(what, Path.is_file):
         has_lists = as_json or (out is not None and out.suffix in {".jsonl", ".parquet"})

@@ -39,8 +39,8 @@ def test_columns_of_a_file(run: Run, table: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["scorer"], ["scorer", "judge", "--rater", "x"], ["a", "b", "--file", "x.csv"], ["--file", "x.csv"]]
+    "words", ["scorer", "scorer judge --rater x", "a b --file x", "--file x", "--file x -c a b --rater x"]
 )
-def test_a_file_or_two_measures(run: Run, words: list[str]) -> None:
-    """Two measures of the tables, or two columns of a file."""
-    run("calibrate", *words).check(2, "name ")
+def test_a_file_or_two_measures(run: Run, words: str) -> None:
+    """Two measures of the tables, or two columns of a file; raters are two or more."""
+    run("calibrate", *words.split()).check(2, "two ")

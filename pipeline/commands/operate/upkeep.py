@@ -240,9 +240,10 @@ def backfill(
     days = work.list_days(first, last, backwards=backwards)
     with track("days", len(days)) as on_progress:
         failures = work.run_all(days, step or (), source, on_progress)
-    console.report(f"days done: {len(days) - len(failures):,} of {len(days):,}, {days[0]} to {days[-1]}")
-    for day, error in failures.items():
-        console.report(f"{day} failed: {error}")
+    done_count = len({*days} - {*failures})
+    console.report(f"days done: {done_count:,} of {len(days):,}, {days[0]} to {days[-1]}")
+    for name, error in failures.items():
+        console.report(f"{name} failed: {error}")
     if failures:
         raise Exit(max(error.exit_code for error in failures.values()))
 

@@ -40,6 +40,8 @@ def compare_columns(
     path: Path, a: str, b: str, rater_columns: Sequence[str] = (), epsilon: float = EPSILON
 ) -> Calibration:
     """Calibrate a column of a file against another; text, lang, source and thread_id are used if they are columns."""
+    if len(rater_columns) == 1:
+        raise BadInput(f"one rater alone, {rater_columns[0]!r}; a test of raters needs the columns of two or more")
     columns = {"a": a, "b": b} | {f"rater {name}": name for name in rater_columns}
     optional = {name: (name,) for name in ("text", "lang", "source", "thread_id")}
     rows = read_table([path], {name: (column,) for name, column in columns.items()}, optional)

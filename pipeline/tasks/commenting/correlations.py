@@ -188,7 +188,9 @@ def correlate_table(path: Path, grade: str = "grade", group: str | None = None) 
             value = f"{rows[column][invalid[0]]!r:.40}"
             raise BadInput(f"{path}, row {invalid[0] + 1}, field {column!r}: expected a number, found {value}")
     numbering = pl.int_range(rows.height, eager=True)
-    groups = rows[group].cast(pl.String).fill_null("") if group else numbering.cast(pl.String)
+    groups = (rows[group] if group else numbering).cast(pl.String)
+    if len(blank := groups.fill_null("").str.strip_chars().eq("").arg_true()):
+        raise BadInput(f"{path}, row {blank[0] + 1}, field {group!r}: expected an article, found none")
     items = pl.DataFrame({"item_id": numbering, "group": groups, "grade": grade_values})
     parts = []
     for column, values in metrics.items():

@@ -213,12 +213,22 @@ def import_files(
         gc.enable()
     if not collected:
         raise BadInput(f"{', '.join(path.name for path in files)}: no rows of source {source!r}")
+    if source is None:
+        _note_other_sources(day, origin, [part["source"] for part in collected])
     for message in notes.ignored:
         log.info("left out %s", message)
     for message in [*notes.bad_rows, *notes.ignored]:  # bad rows are quoted: on the terminal, never in a log
         left_out.record_note(f"left out {message}")
     collected[0]["bad_rows"], collected[0]["ignored"] = notes.bad_rows, notes.ignored
     return collected
+
+
+def _note_other_sources(day: str, origin: str, sources: Sequence[str]) -> None:
+    """Note the rows that an earlier import of the same files gave sources that they have no more."""
+    is_other = (pl.col("day") == parse_day(day)) & ~pl.col("source").is_in(sources) & (pl.col("kept_count") > 0)
+    earlier = warehouse.scan("runs", is_other).filter(origin=origin, step="collect")
+    for source, count in earlier.select("source", "kept_count").sort("source").collect().iter_rows():
+        left_out.record_note(f"{source}: not in {origin!r} any more; comments of its earlier import stay: {count:,}")
 
 
 def fetch_threads(

@@ -25,6 +25,7 @@ from pipeline.collect.sites.markup import extract_exported
 from pipeline.errors import Retry
 from pipeline.io.atomic import replace_file
 from pipeline.io.lines import parse_json
+from pipeline.io.spreadsheets import unescape_formula
 from pipeline.llm.ledger import answers
 from pipeline.tasks.erasure.pages import build_matcher, clean_page, remove_records
 from pipeline.tasks.erasure.rules import Targets, has_mark, is_short
@@ -136,7 +137,7 @@ def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> se
     frame = pl.DataFrame(rows, schema=schema, orient="row").drop_nulls()
     if not frame.height:
         return set()
-    texts = pl.Series([*map(extract_exported, frame["cell"])], dtype=pl.String)
+    texts = pl.Series([*map(extract_exported, map(unescape_formula, frame["cell"]))], dtype=pl.String)
     frame = frame.with_columns(clean=normalise(texts))
     long_texts = targets.texts.filter(~is_short(targets.texts))
     person_fields = [number for name, number in numbers.items() if _PERSON_FIELD.search(name)]

@@ -124,6 +124,10 @@ def release(
     `required` fields are not published. `approved` is the card that was approved; BadInput if labels changed since.
     """
     timer, name = runs.start(), check_name(name or project)
+    is_other = (pl.col("release") == name) & ~pl.col("row_id").is_in(read_tasks(project)["row_id"].implode())
+    if count := warehouse.scan("annotated_comments", is_other).collect().height:
+        comments = format_quantity(count, "comment")
+        raise BadInput(f"the release {name!r} has {comments} of another project; choose another name (--name)")
     decisions = decide(project)
     if count := decisions.annotations.filter(state="open").height:
         fields = format_quantity(count, "field")

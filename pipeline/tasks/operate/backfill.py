@@ -85,18 +85,21 @@ def run(day: str, steps: Sequence[str], source: str = "all") -> None:
 def run_all(
     days: Sequence[str], steps: Sequence[str] = (), source: str = "all", on_progress: OnProgress = lambda _: None
 ) -> dict[str, UndertoneError]:
-    """Run steps, by default `list_steps`, on each day, at the end those about all days; return the errors by day."""
+    """Run steps, by default `list_steps`, on each day, at the end those about all days.
+
+    Return the errors by day, and that of the steps about all days by their names.
+    """
     steps = steps or list_steps()
     check_steps(steps)
     collect.list_sources(source, None)
     once = [name for name, work in FAMILIES.items() if name in steps and not work.is_daily]
     daily = [step for step in steps if step not in once]
     failures = {}
-    for day, day_steps in [*((day, daily) for day in days), (max(days), once)]:
+    for name, day, day_steps in [*((day, day, daily) for day in days), (", ".join(once), max(days), once)]:
         try:
             run(day, day_steps, source)
         except UndertoneError as error:
-            failures[day] = error
+            failures[name] = error
         on_progress(day_steps is daily)
     return failures
 

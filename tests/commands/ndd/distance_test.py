@@ -122,7 +122,7 @@ def test_a_text_is_compressed(run: Run) -> None:
         ((TEXT, "--max-span", "0"), "max-span"),
         ((TEXT, "--divergence", "js"), "expected a divergence of hellinger, kl, kl_reversed"),
         ((TEXT, "--weights", "mean"), "weights of balanced, exponential, printed, released; found 'kl' and 'mean'"),
-        ((TEXT, "--weights", "printed", "--system", "ppl_deleter"), "--weights are of ndd and fast_ndd"),
+        ((TEXT, "--nu", "0.5", "--system", "ppl_deleter"), "--weights and --nu are of ndd and fast_ndd"),
         ((TEXT, "--syntax", sample.TREES), "trees.conllu: no tree of the words 'The old shop ,"),
     ],
 )

@@ -49,12 +49,13 @@ def test_metrics_are_held_against_people(graded: Path) -> None:
         ("grade,meteor\n1,0.1\n2,\n3,0.3\n", "row 2, field 'meteor': expected a number, found ''"),
         ("grade,meteor\n1,0.1\nnan,0.2\n3,0.3\n", "row 2, field 'grade': expected a number, found"),
         ("grade,name\n1,a\n2,b\n", "expected columns of numbers besides 'grade', found none"),
+        ("grade,meteor,article\n1,0.1,a\n2,0.2,\n", "row 2, field 'article': expected an article, found none"),
     ],
 )
 def test_bad_tables_are_refused(tmp_path: Path, table: str, message: str) -> None:
-    """A gap in a metric or a grade is named by row and field."""
+    """A gap in a metric, a grade or the articles is named by row and field."""
     with pytest.raises(BadInput, match=message):
-        correlations.correlate_table(text(tmp_path / "t.csv", table))
+        correlations.correlate_table(text(tmp_path / "t.csv", table), group="article" if "article" in table else None)
 
 
 def test_weights_raise_correlation_on_real_comments(data: Path) -> None:

@@ -49,6 +49,9 @@ def test_imports_of_other_files_are_left_alone(tables: Path, tmp_path: Path) -> 
     assert collect.import_files(files, "mine", DAY)[0]["kept"] == 2
     collect.import_files(files[:1], "mine", DAY)
     assert "two" in texts()
+    for name in ("before", "after"):  # a file that is renamed in its folder is another source
+        collect.import_files(write(tmp_path / name, **{name: "of it"}), None, DAY, origin="folder")
+    assert "before: not in 'folder' any more; comments of its earlier import stay: 1" in left_out.list_lines()
 
 
 def test_a_changed_comment_loses_what_was_derived(tables: Path, tmp_path: Path) -> None:

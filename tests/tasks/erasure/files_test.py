@@ -42,11 +42,19 @@ def deep_list(size: int) -> str:
     return "[" * 90 + "1," * (size // 2) + "1" + "]" * 90
 
 
-@pytest.mark.parametrize(("size", "is_found"), [(LEAST_BYTES - 1, False), (LEAST_BYTES, True)])
-def test_a_short_text_is_erased_only_where_texts_stand(size: int, is_found: bool, tmp_path: Path) -> None:
-    """From `LEAST_BYTES` on, a text is erased in any field."""
-    text, path = "a" * size, tmp_path / "a.csv"
-    path.write_text(f"text,label\nfine,{text}\nfine,b\n")
+@pytest.mark.parametrize(
+    ("text", "row", "is_found"),
+    [
+        ("a" * (LEAST_BYTES - 1), "fine,{}", False),
+        ("a" * LEAST_BYTES, "fine,{}", True),
+        ("+1", "'{},fine", True),
+        ("+1", "fine,{}", False),
+    ],
+)
+def test_a_short_text_is_erased_only_where_texts_stand(text: str, row: str, is_found: bool, tmp_path: Path) -> None:
+    """From `LEAST_BYTES` on, a text is erased in any field; an apostrophe before a formula hides none."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"text,label\n{row.format(text)}\nfine,b\n")
     files.clean_file(path, Targets(texts=pl.Series([text]), raw_ids=[], marks=[]), is_hit=False)
     assert (text not in path.read_text()) == is_found
 

@@ -105,6 +105,9 @@ def test_what_was_not_approved_is_not_published(simulated: str) -> None:
 def test_a_comment_is_taken_out_of_everything(simulated: str, home: Path) -> None:
     """A withdrawn row leaves all tables and files, byte for byte, is counted, and is not selected again."""
     folder = release.release(simulated, "first", day=DAY)
+    csd.select("other", DAY, csd.Rules(limit=1))
+    with pytest.raises(BadInput, match="comments of another project; choose another name"):
+        release.release("other", "first")
     rows = read_table("annotated_comments")
     row_id = rows["row_id"][0]
     task_id = read_table("label_tasks").filter(row_id=row_id)["task_id"].item()

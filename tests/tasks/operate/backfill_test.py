@@ -105,7 +105,7 @@ def test_a_day_that_fails_does_not_stop_the_others(expected: Tables, stock: tupl
 
 
 def test_scheduled_dags_of_papers_run_too(expected: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each day has its context shift before its report, and the corpus is built once, for the last day."""
+    """Each day has its context shift before its report; the corpus is built once, and its error hides no day's."""
     assert backfill.list_steps() == [*STEPS, "report"]
     monkeypatch.setenv("UNDERTONE_SCHEDULES", "ndd=comments; commenting=tokens")
     calls: list[tuple[str, str]] = []
@@ -114,6 +114,13 @@ def test_scheduled_dags_of_papers_run_too(expected: Tables, monkeypatch: pytest.
         monkeypatch.setitem(backfill.FAMILIES, name, recorded)
     assert backfill.run_all(DAYS[::-1]) == {}
     assert calls == [("ndd", LAST), ("ndd", FIRST), ("commenting", LAST)]
+
+    def fail(day: str) -> None:
+        raise BadInput(f"nothing on {day}")
+
+    for name, work in backfill.FAMILIES.items():
+        monkeypatch.setitem(backfill.FAMILIES, name, work._replace(run=fail))
+    assert [*backfill.run_all([LAST])] == [LAST, "commenting"]
 
 
 def test_a_mended_day(expected: Tables, stock: tuple[Path, Path, Tables]) -> None:
