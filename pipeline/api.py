@@ -330,12 +330,16 @@ def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:
 
     from pipeline.metrics.labelling.agreement import measure
 
+    if not labels or len(labels[0]) < 2:
+        raise BadInput("labels: expected at least one item, with the labels of two raters or more")
     numbers: dict[Any, int] = {None: -1}
     for item, row in enumerate(labels):
         if len(row) != len(labels[0]):
             expected = f"expected {len(labels[0])} labels, None where one is missing"
             raise BadInput(f"labels[{item}]: {expected}, found {len(row)}")
         for label in row:
+            if isinstance(label, float) and np.isnan(label):  # as in a column of numbers
+                raise BadInput(f"labels[{item}]: expected labels, None where one is missing, found {label}")
             numbers.setdefault(label, len(numbers) - 1)
     codes = np.array([[numbers[label] for label in row] for row in labels], np.int64)
     measures = {"fleiss": "fleiss_kappa", "krippendorff": "alpha_nominal"}

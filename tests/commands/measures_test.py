@@ -229,8 +229,9 @@ def test_names_and_sizes_of_references(tables: Path) -> None:
     """Too few texts, a name that is a path, and the name of the sample are refused; so is a column of one's own."""
     with pytest.raises(BadInput, match="needs 100 texts of one language, found en 1, zh 1"):
         references.build_reference(["Nice hat.", "今天真冷。", None], "few")
-    with pytest.raises(BadInput, match="expected a name of at most 60 letters"):
-        references.load_reference(None, "../forum")
+    for use_name in (references.load_reference, references.build_reference):
+        with pytest.raises(BadInput, match="expected a name of at most 60 letters"):
+            use_name(None, "../forum")
     with pytest.raises(BadInput, match="is for the shipped sample"):
         references.build_reference(["Nice hat."])
     with pytest.raises(BadInput, match="column 'band': the scores have a column of this name"):

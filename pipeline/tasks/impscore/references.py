@@ -31,8 +31,7 @@ EXPLAINED = 100  # texts explained at once, each by up to 64 shorter ones
 
 def load_reference(ref: str | None, name: str | None = None) -> Reference | None:
     """Load a reference of the model that answers; without a name that of the sample, or None if there is none."""
-    if not re.fullmatch(r"[\w-]{1,60}", name or SAMPLE):
-        raise BadInput(f"reference {name!r}: expected a name of at most 60 letters, digits, - and _")
+    _check_name(name or SAMPLE)
     choice = scoring.choose_model(ref)
     file = settings.references() / (name or SAMPLE) / f"{choice.model_id}.json"
     if name in (None, SAMPLE) and choice.is_shipped and not file.is_file():
@@ -44,6 +43,12 @@ def load_reference(ref: str | None, name: str | None = None) -> Reference | None
     names = sorted(path.parent.name for path in settings.references().glob(f"*/{choice.model_id}.json"))
     problem = f"model {choice.model_id[:12]} has no reference {name!r}; found {', '.join(names) or 'none'};"
     raise Missing(f"{problem} build it: undertone reference build FILE --name {name}")
+
+
+def _check_name(name: str) -> None:
+    """Check the name of a reference, which is that of its folder."""
+    if not re.fullmatch(r"[\w-]{1,60}", name):
+        raise BadInput(f"reference {name!r}: expected a name of at most 60 letters, digits, - and _")
 
 
 def build_reference(
@@ -58,6 +63,7 @@ def build_reference(
 
     A language needs at least 100 texts. The bands are those of the model's reference `sample`, if it has one.
     """
+    _check_name(name)
     if (texts is None) != (name == SAMPLE):
         raise BadInput(f"the name {SAMPLE!r} is for the shipped sample; give texts and another name, or neither")
     earlier = load_reference(ref) if texts is not None else None
