@@ -144,6 +144,9 @@ def main(rows: int) -> None:
           f"{numbers['memory']:,.0f} MB of memory")  # fmt: skip
     corpus = Corpus(warehouse.make_corpus())
     compare_queries(corpus, rows)
+    if not Path(CHROMIUM).is_file():
+        print(f"browse: the page is not timed, as there is no {CHROMIUM}")
+        return
     for name, value in time_page(corpus).items():
         print(f"{f'browse: {name}':34} {value:.2f} s on the page", flush=True)
 
