@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import stats
+import scipy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -123,7 +123,7 @@ def p_value(differences: Floats) -> float:
 
 def wilson(share: Floats, count: npt.NDArray[np.integer], confidence: float = 0.95) -> tuple[Floats, Floats]:
     """Compute Wilson's score interval of a share of `count` independent answers: (low, high), NaN for a count of 0."""
-    z = float(stats.norm.ppf((1 + confidence) / 2))
+    z = float(scipy.stats.norm.ppf((1 + confidence) / 2))
     with np.errstate(divide="ignore", invalid="ignore"):
         middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
         half = z / (1 + z**2 / count) * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))

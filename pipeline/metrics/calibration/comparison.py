@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import stats
+import scipy
 
 from pipeline.metrics import resample
 from pipeline.metrics.commenting.correlation import correlate
@@ -252,7 +252,7 @@ def check_replacement(measure: Floats, ratings: Floats, epsilon: float = EPSILON
         p_values.append(_test_difference(rater_wins.astype(float) - measure_wins, epsilon))
         shares.append(float(measure_wins.mean()))
         counts.append(int(is_shared.sum()))
-    winning_rate = float(np.mean(stats.false_discovery_control(p_values, method="by") < ALPHA))
+    winning_rate = float(np.mean(scipy.stats.false_discovery_control(p_values, method="by") < ALPHA))
     return Replacement(winning_rate, float(np.mean(shares)), winning_rate >= 0.5, tuple(p_values), tuple(counts))
 
 
@@ -262,8 +262,8 @@ def _test_difference(difference: Floats, epsilon: float) -> float:
     if not np.ptp(shifted):
         return 0.0 if shifted[0] < 0 else 1.0
     if len(shifted) < T_TEST_ROWS:
-        return float(stats.wilcoxon(shifted, alternative="less", method="approx").pvalue)
-    return float(stats.ttest_1samp(shifted, 0, alternative="less").pvalue)
+        return float(scipy.stats.wilcoxon(shifted, alternative="less", method="approx").pvalue)
+    return float(scipy.stats.ttest_1samp(shifted, 0, alternative="less").pvalue)
 
 
 def choose_levels(predicted: Floats, ratings: Floats) -> Floats:

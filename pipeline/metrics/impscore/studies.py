@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import stats
+import scipy
 
 from pipeline.errors import BadInput
 from pipeline.examples.splits import SEED
@@ -173,7 +173,7 @@ def spearman_rho(gold: Sequence[float], scores: Sequence[float]) -> float:
     """Compute Spearman's rank correlation in [-1, 1], tied ranks averaged; 0 where one side is constant."""
     if len(set(gold)) < 2 or len(set(scores)) < 2:
         return 0.0
-    return float(stats.spearmanr(gold, scores).statistic)
+    return float(scipy.stats.spearmanr(gold, scores).statistic)
 
 
 def kendall_w(ratings: npt.NDArray[np.floating]) -> float:
@@ -182,7 +182,7 @@ def kendall_w(ratings: npt.NDArray[np.floating]) -> float:
     1 where all raters give one order, 0 where their rank sums are equal; a group in which no rater sees a difference
     counts 0.
     """
-    ranks = stats.rankdata(ratings, axis=2)
+    ranks = scipy.stats.rankdata(ratings, axis=2)
     rater_count, _, size = ranks.shape
     spread = ((ranks.sum(axis=0) - rater_count * (size + 1) / 2) ** 2).sum(axis=1)
     most = rater_count * ((ranks - (size + 1) / 2) ** 2).sum(axis=(0, 2))  # what it is where all orders are one

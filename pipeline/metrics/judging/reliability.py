@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy import stats
+import scipy
 
 from pipeline.metrics.judging.bradley_terry import Comparisons
 from pipeline.metrics.resample import Floats, Ints, wilson
@@ -107,6 +107,6 @@ def _analyse_variance(items: Ints, grades: Floats) -> tuple[float, float, float,
     if not within:
         return (1.0, 1.0, 1.0, 0.0) if between else (0.0, 0.0, 0.0, 1.0)
     ratio, degrees = between / within, (n - 1, total - n)
-    bounds = ratio / stats.f.ppf(0.975, *degrees), ratio * stats.f.ppf(0.975, *degrees[::-1])
+    bounds = ratio / scipy.stats.f.ppf(0.975, *degrees), ratio * scipy.stats.f.ppf(0.975, *degrees[::-1])
     value, low, high = ((x - 1) / (x + k - 1) for x in (ratio, *bounds))
-    return round(value, 6), round(low, 6), round(high, 6), float(stats.f.sf(ratio, *degrees))
+    return round(value, 6), round(low, 6), round(high, 6), float(scipy.stats.f.sf(ratio, *degrees))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from scipy import stats
+import scipy
 
 from pipeline.errors import BadInput
 from pipeline.label.schema import FIELDS, UNSURE, YES
@@ -69,7 +69,7 @@ def correlations(labels: pl.DataFrame) -> pl.DataFrame:
     rows = []
     for a, b, first, second in _pair_fields(ranks):
         is_varied = first.n_unique() > 1 and second.n_unique() > 1
-        rho = float(stats.spearmanr(first.to_numpy(), second.to_numpy()).statistic) if is_varied else None
+        rho = float(scipy.stats.spearmanr(first.to_numpy(), second.to_numpy()).statistic) if is_varied else None
         rows.append((a, b, rho, len(first)))
     schema = {"a": pl.String, "b": pl.String, "spearman": pl.Float64, "n": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col("spearman").round(6))

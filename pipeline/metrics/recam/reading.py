@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy import stats
+import scipy
 
 from pipeline.metrics import classification
 from pipeline.metrics.resample import Names, bounds, number_units, p_value, wilson
@@ -84,7 +84,7 @@ def compare(first: Rights, second: Rights, groups: Names | None = None) -> Compa
     difference = float(first_answers.mean()) - float(second_answers.mean())
     first_only = int((first_answers > second_answers).sum())
     disagreements = int((first_answers != second_answers).sum())
-    exact = float(stats.binomtest(first_only, disagreements, 0.5).pvalue) if disagreements else 1.0
+    exact = float(scipy.stats.binomtest(first_only, disagreements, 0.5).pvalue) if disagreements else 1.0
     return Comparison(difference, *bounds(differences), p_value(differences), exact, len(first_answers))
 
 
