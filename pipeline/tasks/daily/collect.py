@@ -32,7 +32,7 @@ from pipeline.tasks.daily.intake import Collected, Selection, write_tables
 
 log = logging.getLogger(__name__)
 _LOGGED = 20  # dropped rows that a log names
-SAMPLE = "sample"  # the path that means the corpus shipped with Undertone
+SAMPLE = "sample"  # the text, in place of a path, that means the corpus shipped with Undertone
 
 
 def list_sources(source: str, path: str | None, *, live: bool = False, threads: Sequence[str] = ()) -> list[str | None]:
@@ -88,9 +88,9 @@ def run(
     return import_function(files, source, day, selection=selection, **options)
 
 
-def name_origin(path: str | None) -> str:
+def name_origin(path: str | Path | None) -> str:
     """Name the origin of a run's rows: `sample`, `inbox`, or the name of the file or folder."""
-    return "inbox" if path is None else path if path == SAMPLE else Path(path).expanduser().resolve().name
+    return "inbox" if path is None else SAMPLE if path == SAMPLE else Path(path).expanduser().resolve().name
 
 
 def _join_names(labels: Mapping[str, str]) -> str:
@@ -121,7 +121,7 @@ def sum_counts(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int
     return {name: sum(int(part[name]) for part in parts) for name in ("read", "kept", "dropped")}
 
 
-def list_files(path: str | None, source: str | None, day: str) -> Inputs:
+def list_files(path: str | Path | None, source: str | None, day: str) -> Inputs:
     """List the files that a run reads: the sample's, a file, a folder's, or without a path the day's inbox, if any."""
     if path == SAMPLE:
         sites = [source] if source else list_sites()
