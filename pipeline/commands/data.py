@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import polars as pl
 from typer import Argument, Option, echo
@@ -115,8 +115,8 @@ def _print(collected: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 def tokenize(
     day: Day = "",
-    chinese: Annotated[str, Option(help="jieba or rjieba.")] = "jieba",
-    english: Annotated[str, Option(help="nltk or stanza.")] = "nltk",
+    chinese: Annotated[Literal["jieba", "rjieba"], Option(help="Of texts in Chinese.")] = "jieba",
+    english: Annotated[Literal["nltk", "stanza"], Option(help="Of texts in English.")] = "nltk",
     compare: Annotated[bool, Option("--compare", help="Only report where jieba and rjieba disagree.")] = False,
 ) -> None:
     """Tokenize a day's comments; only new texts are tokenized.

@@ -111,7 +111,7 @@ def test_sample_to_report_without_airflow(run: Run, home: Path, tiny_encoder: Pa
         (("import", __file__), 2, ".py"), (("query", "select nonsense"), 4, "undertone init"),
         (("report", "--day", "yesterday"), 2, "YYYY-MM-DD"), (("train", "impscore"), 4, "undertone pairs build"),
         (("collect", "--source", "bilibili", "--live", "--thread-id", "1"), 2, "files only"),
-        (("nonsense",), 2, "nonsense"),
+        (("nonsense",), 2, "nonsense"), (("tokenize", "--chinese", "nltk"), 2, "rjieba"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )  # fmt: skip
