@@ -54,8 +54,9 @@ def read(
     first = next(chunks, None)
     if first is None or "task_id" not in first.rows[0]:
         raise BadInput(f"{path}: no column task_id; expected labels, a row each, or a row a task and rater")
+    all_chunks = chain([first], chunks)
     rows: Iterator[Place]
-    rows = ((f"row {n}", row) for chunk in chain([first], chunks) for n, row in enumerate(chunk.rows, chunk.first))
+    rows = ((f"row {n}", row) for chunk in all_chunks for n, row in zip(chunk.numbers, chunk.rows, strict=True))
     if "field" in first.rows[0]:
         left_out.record_columns(path, [name for name in first.rows[0] if name not in {*_LONG, *_OPTIONAL}])
         rows = _check_long_rows(path, rows)
