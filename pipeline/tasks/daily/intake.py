@@ -230,12 +230,9 @@ def _count_missing(earlier: pl.LazyFrame, comments: pl.LazyFrame) -> int:
         return 0
     frames = [rows.select(_CONTENT) for rows in (earlier, comments)]
     count = buckets.count_buckets(*frames)
-    missing = buckets.join_buckets(frames, pl.col("thread_id").hash(seed=0), count, _subtract)
+    key, subtract = pl.col("thread_id").hash(seed=0), partial(pl.LazyFrame.join, on=_CONTENT, how="anti")
+    missing = buckets.join_buckets(frames, key, count, subtract)
     return int(missing.select(pl.len()).collect().item())
-
-
-def _subtract(earlier: pl.LazyFrame, comments: pl.LazyFrame) -> pl.LazyFrame:
-    return earlier.join(comments, on=_CONTENT, how="anti")
 
 
 def _add_step(step: str, dropped: pl.DataFrame) -> pl.DataFrame:
