@@ -186,7 +186,7 @@ class _File:
         choice = columns.choose(self.mapping, present, self._place(table))
         if table not in self.choices:
             self.choices[table] = choice
-            if unread := names - {*columns.list_row_columns(choice[1])}:
+            if unread := names - {"", *columns.list_row_columns(choice[1])}:
                 place = self.file.path.name if table == self.file.path.stem else self._place(table)
                 record_columns(place, sorted(unread))
             if self.file.path.suffix.lower() not in _SPARSE:
