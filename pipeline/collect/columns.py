@@ -77,7 +77,7 @@ def choose(mapping: Columns, present: Iterable[str], place: str) -> tuple[str | 
     """
     columns, mapping = set(present), check_mapping(mapping)
     export = find_export(columns)
-    if not _CONTENT.isdisjoint(mapping) and (not export or columns.issuperset(_list_required(mapping))):
+    if not _CONTENT.isdisjoint(mapping) and (not export or columns.issuperset(list_row_columns(mapping))):
         return None, mapping
     if export:
         return export[0], {**export[1], **mapping}
@@ -91,7 +91,7 @@ def choose(mapping: Columns, present: Iterable[str], place: str) -> tuple[str | 
 def check_present(mapping: Columns, present: Iterable[str], place: str) -> None:
     """Refuse a given mapping of which a column is in no row."""
     columns = set(present)
-    if absent := [column for column in _list_required(mapping) if column not in columns]:
+    if absent := [column for column in list_row_columns(mapping) if column not in columns]:
         raise BadInput(f"{place}: no column {', '.join(map(repr, absent))}; there are {list_names(columns)}")
 
 
@@ -99,11 +99,12 @@ def find_export(present: Iterable[str]) -> tuple[str, Columns] | None:
     """The known export that a table with these columns is: its source and mapping."""
     columns = set(present)
     exports = (
-        (source, mapping) for source, mapping, marks in _EXPORTS if columns >= {*_list_required(mapping), *marks}
+        (source, mapping) for source, mapping, marks in _EXPORTS if columns >= {*list_row_columns(mapping), *marks}
     )
     return next(exports, None)
 
 
-def _list_required(mapping: Columns) -> list[str]:
+def list_row_columns(mapping: Columns) -> list[str]:
+    """The columns that a mapping reads of a row itself: fields of nested comments are looked for in these."""
     elsewhere = _NESTED | {"timezone"} if "comments" in mapping else {"timezone"}
     return [column for field, column in mapping.items() if field not in elsewhere]

@@ -277,4 +277,6 @@ def fetch_pages(fetcher: Fetcher, spool: Spool, source: str, start: str, day: st
             following = None
         spool.save(key, seq, url, body, (following, seq + 1))
         url, seq = following, seq + 1
+    if url and seq >= fetcher.limits.pages_per_thread:
+        log.warning("%s: %s has more pages than the %d that are read", source, start, seq)
     return seq - first

@@ -182,14 +182,17 @@ class _File:
         if not names:  # all rows of a chunk are broken
             return self.choices.get(table, (None, {}))
         present = self.present.setdefault(table, set())
-        present.update(names & set(self.mapping.values()), () if present else names)
+        present.update(names & {*columns.FIELDS, *self.mapping.values()}, () if present else names)
+        choice = columns.choose(self.mapping, present, self._place(table))
         if table not in self.choices:
-            self.choices[table] = columns.choose(self.mapping, names, self._place(table))
-            if unread := names - set(self.choices[table][1].values()):
+            self.choices[table] = choice
+            if unread := names - {"", *columns.list_row_columns(choice[1])}:
                 place = self.file.path.name if table == self.file.path.stem else self._place(table)
                 record_columns(place, sorted(unread))
             if self.file.path.suffix.lower() not in _SPARSE:
                 self._check_present(table, names)
+        elif choice[0] is None:  # of our names a row further on may have one that no row had before
+            self.choices[table] = choice
         return self.choices[table]
 
     def _list_columns(self, table: str, names: Sequence[str]) -> set[str]:

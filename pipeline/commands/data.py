@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import polars as pl
 from typer import Argument, Option, echo
@@ -54,13 +54,13 @@ def import_(
     from pipeline.tasks.daily import collect as collect_task
 
     warehouse.create()
-    inputs = [collect_task.list_files(str(path), source, day) for path in paths]
+    inputs = [collect_task.list_files(path, source, day) for path in paths]
     files = [file for part in inputs for file in part.files]
     ignored = [name for part in inputs for name in part.left_out]
     if len(files) > 1 or ignored:
         more = f" and {len(files) - 20:,} more" if len(files) > 20 else ""
         console.report(f"reading {', '.join(file.name for file in files[:20])}{more}")
-    name = origin or (collect_task.name_origin(str(paths[0])) if len(paths) == 1 else None)
+    name = origin or (collect_task.name_origin(paths[0]) if len(paths) == 1 else None)
     options: dict[str, Any] = {"mapping": columns.parse(mapping), "origin": name, "ignored": ignored}
     options["selection"] = {"keep_duplicates": keep_duplicates, "first_day": first_day, "last_day": last_day}
     with track("importing") as on_progress:
@@ -115,8 +115,8 @@ def _print(collected: Sequence[Mapping[str, Any]], as_json: bool) -> None:
 
 def tokenize(
     day: Day = "",
-    chinese: Annotated[str, Option(help="jieba or rjieba.")] = "jieba",
-    english: Annotated[str, Option(help="nltk or stanza.")] = "nltk",
+    chinese: Annotated[Literal["jieba", "rjieba"], Option(help="Of texts in Chinese.")] = "jieba",
+    english: Annotated[Literal["nltk", "stanza"], Option(help="Of texts in English.")] = "nltk",
     compare: Annotated[bool, Option("--compare", help="Only report where jieba and rjieba disagree.")] = False,
 ) -> None:
     """Tokenize a day's comments; only new texts are tokenized.

@@ -128,11 +128,18 @@ def _find_undecodable(path: Path, encoding: str) -> int:
     return number  # cut off inside a letter
 
 
-def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Numbers and objects of the lines of a JSON Lines file; empty lines are passed over."""
+def read_json_lines(path: Path, expected: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
+    """Numbers and objects of the lines of a JSON Lines file; empty lines are passed over.
+
+    BadInput for a file without objects, where it is said what is `expected`.
+    """
+    is_empty = True
     for number, line in read_lines(path):
         if line.strip():
+            is_empty = False
             yield number, parse_object(line.rstrip("\r\n"), path, number)
+    if is_empty and expected:
+        raise BadInput(f"{path}: the file holds no {expected}")
 
 
 def read_json_items(path: Path, encoding: str = UTF8, limits: Limits = LIMITS) -> Iterator[tuple[dict[str, Any], int]]:

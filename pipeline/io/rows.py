@@ -17,12 +17,18 @@ from pipeline.io.lines import UTF8, parse_flat, parse_object, read_json_items, r
 from pipeline.io.spreadsheets import restore_texts
 from pipeline.reasons import find_fault
 
-__all__ = ["CHUNK", "ENDINGS", "Chunk", "Source", "read_chunks", "read_source"]
+__all__ = ["CHUNK", "ENDINGS", "Chunk", "Source", "number_rows", "read_chunks", "read_source"]
 
 
 def read_chunks(path: Path, encoding: str = UTF8, size: int = CHUNK, **options: Any) -> Iterator[Chunk]:
     """The file's rows, at most `size` at a time, fewer where they are large; options are those of a `Source`."""
     yield from read_source(Source(path=path, encoding=encoding, size=size, **options))
+
+
+def number_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The rows of a file with their numbers in it."""
+    for chunk in read_chunks(path):
+        yield from zip(chunk.numbers, chunk.rows, strict=True)
 
 
 def read_source(source: Source) -> Iterator[Chunk]:

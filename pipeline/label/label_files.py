@@ -54,11 +54,11 @@ def read(
     first = next(chunks, None)
     if first is None or "task_id" not in first.rows[0]:
         raise BadInput(f"{path}: no column task_id; expected labels, a row each, or a row a task and rater")
+    all_chunks = chain([first], chunks)
     rows: Iterator[Place]
-    rows = ((f"row {n}", row) for chunk in chain([first], chunks) for n, row in enumerate(chunk.rows, chunk.first))
+    rows = ((f"row {n}", row) for chunk in all_chunks for n, row in zip(chunk.numbers, chunk.rows, strict=True))
     if "field" in first.rows[0]:
         left_out.record_columns(path, [name for name in first.rows[0] if name not in {*_LONG, *_OPTIONAL}])
-        rows = _check_long_rows(path, rows)
     else:
         lacking = [name for name in form.fields if name not in first.columns]
         is_first_round = {parse_number(name, first.rows[0].get(name)) for name in ("round", "stage")} == {1}
@@ -79,13 +79,6 @@ def is_of_csd(path: Path) -> bool:
         fields |= {_strip_value(row["field"]) for row in chunk.rows if "field" in row}
     fields = fields or names - OTHER_COLUMNS
     return {"task_id", "rater_id"} <= names and bool(fields) and fields <= {*CSD.fields, *CSD.notes}
-
-
-def _check_long_rows(path: Path, rows: Iterable[Place]) -> Iterator[Place]:
-    for location, row in rows:
-        if lacking := sorted(_LONG - row.keys()):
-            raise BadInput(f"{path}, {location}: no {', '.join(lacking)}; expected {', '.join(sorted(_LONG))}")
-        yield location, row
 
 
 def _split_wide_rows(path: Path, rows: Iterable[Place], tasks: pl.DataFrame | None, form: Form) -> Iterator[Place]:
@@ -151,7 +144,9 @@ def _index_texts(tasks: pl.DataFrame | None, column: str) -> dict[str, str] | No
 
 
 def _parse_label(row: Mapping[str, Any], texts: Mapping[str, str] | None, form: Form) -> tuple[Any, ...]:
-    task_id, rater, field = (_strip_value(row.get(name)) for name in ("task_id", "rater_id", "field"))
+    if lacking := sorted(_LONG - row.keys()):
+        raise BadInput(f"no {', '.join(lacking)}; expected {', '.join(sorted(_LONG))}")
+    task_id, rater, field = (_strip_value(row[name]) for name in ("task_id", "rater_id", "field"))
     if not task_id:
         raise BadInput("task_id: found nothing, expected that of a task")
     if texts is not None and task_id not in texts:

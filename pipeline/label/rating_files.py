@@ -46,7 +46,7 @@ def read(path: Path, reading: Reading) -> pl.DataFrame:
     if other_tables := sorted({chunk.table for chunk in chunks} - {chunks[0].table}):
         left_out.record_note(f"{path}: read {chunks[0].table} alone, not {', '.join(other_tables)}")
     chunks = [chunk for chunk in chunks if chunk.table == chunks[0].table]
-    rows = [(f"row {n}", row) for chunk in chunks for n, row in enumerate(chunk.rows, chunk.first)]
+    rows = [(f"row {n}", row) for chunk in chunks for n, row in zip(chunk.numbers, chunk.rows, strict=True)]
     names = list(dict.fromkeys(name for _, row in rows for name in row))
     places: dict[tuple[str, str, str], str] = {}
     labels, faults = [], []

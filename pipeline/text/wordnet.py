@@ -158,11 +158,6 @@ def _measure_paths(below: np.ndarray, over: np.ndarray, count: int) -> np.ndarra
     return np.asarray(level[part])
 
 
-def is_nonspecific(level: int | None, pos: str, threshold: int = NONSPECIFIC) -> bool:
-    """Whether a sense is a target of subtask 2: a noun or verb with a level strictly below the threshold (REC-10)."""
-    return pos in {"n", "v"} and level is not None and level < threshold
-
-
 _NAMES = {
     "noun": "Tops act animal artifact attribute body cognition communication event feeling food group location motive "
     "object person phenomenon plant possession process quantity relation shape state substance time",

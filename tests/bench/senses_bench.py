@@ -98,7 +98,7 @@ def main() -> None:
     answers = [(pos, sense) for asked, context in articles
              for (_, pos), sense in zip(asked, senses.disambiguate(store, asked, context), strict=True)]  # fmt: skip
     for pos in ("n", "v"):
-        under = [wordnet.is_nonspecific(sense.level, pos) for other, sense in answers if sense and other == pos]
+        under = [(sense.level or 0) < wordnet.NONSPECIFIC for other, sense in answers if sense and other == pos]
         print(f"{len(under):,} words of {len(articles):,} summaries as {pos}: {sum(under) / len(under):.1%} under 6")
     few = articles[:150]
     count = sum(len(asked) for asked, _ in few)

@@ -85,11 +85,11 @@ def test_weibo_crawler(tmp_path: Path) -> None:
 
 
 def test_an_answer_to_no_comment_answers_its_root(tmp_path: Path) -> None:
-    """A parent of 0, which sites write for none, or the comment itself leaves the root as what is answered."""
+    """A parent of 0, as sites write, or the comment itself leaves the root as what is answered; rows may lack both."""
     row = {"text": "好", "comment_id": "c2", "thread_id": "t", "parent_id": "0", "root_id": "c1"}
-    left_out.clear()
-    for comment in one(write_rows(tmp_path / "a.jsonl", row, {**row, "parent_id": "c2"})).page.comments:
-        assert (comment.parent_id, comment.root_id) == ("c1", "c1")
+    path = write_rows(tmp_path / "a.jsonl", {"text": "好"}, row, {**row, "parent_id": "c2"})
+    for comment in [comment for batch in read(path, None, {}, KEY, size=1) for comment in batch.page.comments][1:]:
+        assert (comment.thread_id, comment.parent_id, comment.root_id) == ("t", "c1", "c1")
     assert left_out.list_lines() == ["a.jsonl: comments that name themselves as parent_id, which is not read: 1"]
 
 
@@ -122,7 +122,6 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
     """Each line is an article with its comments and their up-votes, as objects."""
     comments = [{"text": "门：请微笑", "upvotes": 57, "created_at": AT.isoformat()}, {"text": "笑不出来", "upvotes": 0}]
     row = {"title": "门禁", "content": "刷脸。", "category": "society", "comments": comments, "date": "2017-04-01"}
-    left_out.clear()
     batch = one(write_rows(tmp_path / "Archive 1.jsonl", row))
     assert batch.source == "tencent_news"
     assert left_out.list_lines() == ["Archive 1.jsonl: ignored columns: date"]
@@ -134,13 +133,13 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
 
 
 def test_a_field_of_the_archive_by_another_name(tmp_path: Path) -> None:
-    """A field of nested comments that is not read is named; a mapping of it alone leaves the layout as it is."""
+    """A field beside or in nested comments that is not read is named; a mapping of it alone leaves the layout."""
     comments = [{"text": "好", "time": AT.isoformat()}]
-    row = {"title": "门禁", "content": "刷脸。", "category": "society", "comments": comments}
+    row = {"title": "门禁", "content": "刷脸。", "category": "society", "comments": comments, "text": "好"}
     path = write_rows(tmp_path / "a.jsonl", row)
-    left_out.clear()
     (batch,) = read(path, None, {}, None)
-    assert left_out.list_lines() == ["a.jsonl, comments of an article: ignored columns: time"]
+    unread = {"a.jsonl": "text", "a.jsonl, comments of an article": "time"}
+    assert left_out.list_lines() == [f"{place}: ignored columns: {name}" for place, name in unread.items()]
     (batch,) = read(path, None, {"created_at": "time"}, None)
     assert (batch.source, batch.page.articles[0].title) == ("tencent_news", "门禁")
     assert [comment.created_at for comment in batch.page.comments] == [AT]

@@ -107,11 +107,11 @@ def test_sample_to_report_without_airflow(run: Run, home: Path, tiny_encoder: Pa
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("tables",), 4, "undertone init"), (("import", "nowhere.csv"), 2, "nowhere.csv"),
+        (("tables",), 4, "undertone init"), (("import", "sample"), 2, "sample: there is no"),
         (("import", __file__), 2, ".py"), (("query", "select nonsense"), 4, "undertone init"),
         (("report", "--day", "yesterday"), 2, "YYYY-MM-DD"), (("train", "impscore"), 4, "undertone pairs build"),
         (("collect", "--source", "bilibili", "--live", "--thread-id", "1"), 2, "files only"),
-        (("nonsense",), 2, "nonsense"),
+        (("nonsense",), 2, "nonsense"), (("tokenize", "--chinese", "nltk"), 2, "rjieba"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )  # fmt: skip

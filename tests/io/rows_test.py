@@ -9,7 +9,7 @@ from pipeline import left_out
 from pipeline.commands.terminal import files
 from pipeline.errors import BadInput
 from pipeline.examples.sources.files import read_table
-from pipeline.io.rows import read_chunks
+from pipeline.io.rows import number_rows, read_chunks
 from tests.support.rows.row_files import WRITERS, write_rows
 
 ROWS = [{"id": "9007199254740993", "text": "一，\n二"}, {"id": "2", "text": '"三"'}, {"id": "3", "text": "four"}]
@@ -23,13 +23,13 @@ def test_every_format_gives_the_same_rows(ending: str, tmp_path: Path) -> None:
     assert [{"id": r["id"], "text": r["text"]} for chunk in found for r in chunk.rows] == ROWS
     assert [len(chunk.rows) for chunk in found] == [2, 1]
     first = 2 if ending in (".csv", ".tsv", ".xlsx") else 1  # line 1 of a table is its header
-    assert [chunk.first for chunk in found] == [first, first + 2]
+    assert [chunk.numbers[0] for chunk in found] == [first, first + 2]
 
 
 def test_numbers_of_a_sheet_come_as_text(tmp_path: Path) -> None:
-    """A cell that holds a number gives its digits, not a rounded number."""
-    (chunk,) = read_chunks(write_rows(tmp_path / "a.xlsx", {"id": 5012345678901234, "likes": 3}))
-    assert chunk.rows == [{"id": "5012345678901234", "likes": "3"}]
+    """A cell that holds a number gives its digits, not a rounded number; a row has its number in the sheet."""
+    path = write_rows(tmp_path / "a.xlsx", {"id": None, "likes": None}, {"id": 5012345678901234, "likes": 3})
+    assert list(number_rows(path)) == [(3, {"id": "5012345678901234", "likes": "3"})]
 
 
 def test_lines_of_text(tmp_path: Path) -> None:

@@ -130,15 +130,6 @@ def test_levels_of_any_graph(drawn: tuple[int, list[tuple[int, int]]]) -> None:
         assert found[node] == (1 + max(outside) if outside else 0)
 
 
-@pytest.mark.parametrize(
-    ("level", "pos", "wanted"),
-    [(5, "n", True), (6, "n", False), (5, "v", True), (0, "v", True), (5, "a", False), (None, "n", False)],
-)
-def test_nonspecific_is_under_six(level: int | None, pos: str, wanted: bool) -> None:
-    """The boundary is strict, and adjectives are never targets (REC-10)."""
-    assert wordnet.is_nonspecific(level, pos) is wanted
-
-
 def test_pools_are_over_all_senses(small: Path) -> None:
     """All senses give synonyms and antonyms (REC-12); glosses are of the first senses, each behind its tag."""
     assert wordnet.find_pools("bank") == ({"riverside", "banking house"}, set())

@@ -1,7 +1,6 @@
 """Read texts from a file and write scores to one, chunk by chunk."""
 
 import json
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +15,7 @@ from pipeline.commands.terminal import console
 from pipeline.errors import BadInput
 from pipeline.io.lines import Limits
 from pipeline.io.rows import CHUNK, read_chunks
-from pipeline.io.spreadsheets import FORMULA, NUMBER
+from pipeline.io.spreadsheets import FORMULA, NUMBER, escape_formula
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -65,8 +64,6 @@ def _find_column(frame: pl.DataFrame, names: Iterable[str]) -> str | None:
 def read_comments(path: Path, column: str | None, limit: int | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Read a file of comments: all its columns, and `text` with `context`, which is null where there is none."""
     chunks = [*texts(path, column, "utf-8-sig", ("text", "comment"))]
-    if not chunks:
-        raise BadInput(f"{path}: the file holds no rows")
     table = pl.concat([frame for frame, _ in chunks], how="diagonal_relaxed")[:limit]
     column = _find_column(table, ["context"])
     context = pl.col(column).cast(pl.String) if column else pl.lit(None, pl.String)
@@ -75,7 +72,7 @@ def read_comments(path: Path, column: str | None, limit: int | None = None) -> t
 
 def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
     """Add an apostrophe to text cells that a spreadsheet would run as a formula, and note how many."""
-    frame = frame.rename({name: f"'{name}" for name in frame.columns if re.match(FORMULA, name)})
+    frame = frame.rename(escape_formula)
     text = pl.col(pl.String)
     is_formula = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)
     if count := sum(int(column.sum()) for column in frame.select(is_formula)):

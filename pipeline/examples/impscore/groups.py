@@ -27,14 +27,12 @@ def read(path: Path) -> pl.DataFrame:
     """
     rows: list[tuple[str, int, str]] = []
     names: set[str] = set()
-    for number, entry in read_json_lines(path):
+    for number, entry in read_json_lines(path, "groups"):
         location, name = f"{path}, line {number}", entry.get("group")
         is_new_name = isinstance(name, str) and name and name not in names
         names.add(check_field(entry, "group", location, "a name that no other line has", is_new_name))
         sentences = check_choice(entry, "sentences", location)
         rows += [(str(name), level, sentence) for level, sentence in enumerate(sentences, 1)]
-    if not rows:
-        raise BadInput(f"{path}: the file holds no groups")
     return pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")
 
 
@@ -62,7 +60,7 @@ def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
     """
     sizes = dict(groups.group_by("group").len().iter_rows())
     rows: list[tuple[str, str, int, float]] = []
-    for number, entry in read_json_lines(path):
+    for number, entry in read_json_lines(path, "ratings"):
         location = f"{path}, line {number}"
         values: list[Any] = [entry.get(key) for key in ("rater", "group", "ranks")]
         rater, group, ranks = values
@@ -74,8 +72,6 @@ def read_ratings(path: Path, groups: pl.DataFrame) -> pl.DataFrame:
         rows += [(rater, group, level, float(rank)) for level, rank in enumerate(ranks, 1)]
     schema = {"rater": pl.String, "group": pl.String, "level": pl.Int64, "rank": pl.Float64}
     ratings = pl.DataFrame(rows, schema=schema, orient="row")
-    if not rows:
-        raise BadInput(f"{path}: holds no ratings")
     if ratings.select("rater", "group", "level").is_duplicated().any():
         raise BadInput(f"{path}: expected one order of a group from each rater")
     if ratings.group_by("group").agg(pl.col("rater").n_unique())["rater"].n_unique() > 1:
@@ -90,15 +86,13 @@ SCHEMA: dict[str, pl.DataType] = {"reference": pl.String(), "options": pl.List(p
 def read_questions(path: Path) -> pl.DataFrame:
     """Read lines of JSON `{"reference": str, "options": [str], "answer": index}`; BadInput with line and field."""
     rows = []
-    for number, entry in read_json_lines(path):
+    for number, entry in read_json_lines(path, "questions"):
         location = f"{path}, line {number}"
         check_text(entry, "reference", location)
         count = len(check_choice(entry, "options", location))
         expected = f"the index of the right option, from 0 to {count - 1}"
         check_field(entry, "answer", location, expected, is_index(entry.get("answer"), count))
         rows.append({name: entry[name] for name in SCHEMA})
-    if not rows:
-        raise BadInput(f"{path}: the file holds no questions")
     return pl.DataFrame(rows, schema=SCHEMA)
 
 

@@ -4,7 +4,7 @@ The negative is the explicit sentence of another pair of the source (IMP-19).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from pipeline.examples.impscore.clusters import add_clusters
 from pipeline.examples.splits import NAMES, SEED, add_split
 from pipeline.io.fields import check_field
 from pipeline.io.hashes import hash_text
-from pipeline.io.rows import read_chunks
+from pipeline.io.rows import number_rows
 from pipeline.llm.questions.explicit import parse, parse_implicit
 from pipeline.tables import SOURCE, TABLES
 from pipeline.text.language import detect_language
@@ -244,12 +244,6 @@ def balance_lengths(pairs: pl.DataFrame, seed: int = SEED, tolerance: float = 0.
     mirrors = sides.with_columns(-pl.col("_side")).rename({"_size": "_mirrors"})
     rows = signs.join(mirrors, on=group, how="left").filter(pl.col("_order").rank().over(group) <= pl.col("_mirrors"))
     return rows.sort("pair_id").select(pairs.columns)
-
-
-def number_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the rows of a file with their numbers in it."""
-    for chunk in read_chunks(path):
-        yield from enumerate(chunk.rows, chunk.first)
 
 
 def read(path: Path, profile: str = "paper", seed: int = SEED) -> pl.DataFrame:

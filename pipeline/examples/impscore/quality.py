@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import BadInput
-from pipeline.examples.impscore.pairs import number_rows
 from pipeline.examples.splits import SEED
 from pipeline.io.fields import check_field
+from pipeline.io.rows import number_rows
 
 PER_SOURCE = 20
 BOUNDS = (0.2, 0.4, 0.6, 0.8)

@@ -90,17 +90,16 @@ def build_nonspecificity_rule(
     context of tokens, as `text.senses.disambiguate` does.
     """
 
-    def judge(token: Token, sense: Sense | None) -> Verdict:
+    def judge(sense: Sense | None) -> Verdict:
         if sense is None or sense.level is None:
             return Verdict(reason="no_sense")
-        is_target = wordnet.is_nonspecific(sense.level, wordnet.POS[token.upos], threshold)
-        return Verdict(float(sense.level), sense.synset, None if is_target else "specific")
+        return Verdict(float(sense.level), sense.synset, None if sense.level < threshold else "specific")
 
     def rule(pair: Pair, tokens: Sequence[Token]) -> list[Verdict]:
         words = [t for t in tokens if t.upos in {"NOUN", "VERB"}]
         context = (t.text for t in chain(*pair.summary, *pair.passage))
         senses_of_words = senses([(t.lemma, wordnet.POS[t.upos]) for t in words], context) if words else []
-        verdicts = dict(zip((t.start for t in words), map(judge, words, senses_of_words), strict=True))
+        verdicts = dict(zip((t.start for t in words), map(judge, senses_of_words), strict=True))
         return [verdicts.get(t.start, Verdict(reason="not_content")) for t in tokens]
 
     return rule

@@ -28,14 +28,12 @@ DROPPED: dict[str, pl.DataType] = {"reason": pl.String(), "row_key": pl.String()
 def read(path: Path) -> Read:
     """Read items in the official format; one with options that differ only in capitals or blanks is `same_options`."""
     rows, dropped = [], []
-    for number, entry in read_json_lines(path):
+    for number, entry in read_json_lines(path, "items"):
         item = {"item_id": f"{path.name}:{number}", **_check_item(entry, f"{path}, line {number}")}
         if _has_equal_options(item):
             dropped.append(("same_options", item["item_id"]))
         else:
             rows.append(item)
-    if not rows and not dropped:
-        raise BadInput(f"{path}: the file holds no items")
     return Read(pl.DataFrame(rows, schema=SCHEMA), pl.DataFrame(dropped, schema=DROPPED, orient="row"))
 
 

@@ -76,7 +76,7 @@ def _read_file(path: Path) -> Iterator[dict[str, Any]]:
     for chunk in files.read_chunks(path, size=_BATCH):
         if chunk.table not in columns:
             columns[chunk.table] = _find_columns(chunk, path)
-        for number, row in enumerate(chunk.rows, chunk.first):
+        for number, row in zip(chunk.numbers, chunk.rows, strict=True):
             fields = {field: row.get(column) for field, column in columns[chunk.table].items()}
             name = fields.setdefault("article_id", f"{path.name}:{number}")
             is_id = isinstance(name, str | int) and not isinstance(name, bool) and str(name).strip()

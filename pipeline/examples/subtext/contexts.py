@@ -18,7 +18,7 @@ from pipeline.errors import BadInput
 from pipeline.examples.sources.files import clean, find_files, is_filled, map_labels, read_table, refuse
 from pipeline.examples.splits import NAMES, SEED, find_middles, find_parts
 from pipeline.io.fields import check_choice, check_field, check_text, is_index, is_text_list
-from pipeline.io.lines import parse_value, read_json_lines, read_text
+from pipeline.io.lines import read_json_items, read_json_lines
 from pipeline.reasons import choose_first, split_off
 
 COLUMNS = ("item_id", "text", "context", "label", "topic", "split")
@@ -61,11 +61,7 @@ def read_tosarcasm(path: Path) -> pl.DataFrame:
     """
     rows = []
     for file in find_files(path, "train.json", "dev.json", "test.json", is_each_needed=True):
-        entries = parse_value(read_text(file), file)
-        if not isinstance(entries, list):
-            raise BadInput(f"{file}: expected a JSON list of objects")
-        for number, entry in enumerate(entries, 1):
-            fields = entry if isinstance(entry, dict) else {}
+        for number, (fields, _) in enumerate(read_json_items(file), 1):
             for name in ("text", "topic", "label"):
                 check_field(fields, name, f"{file}, entry {number}", "text", isinstance(fields.get(name), str | int))
             text, topic, label = (str(fields[name]) for name in ("text", "topic", "label"))
@@ -144,13 +140,11 @@ def read_choices(path: Path) -> pl.DataFrame:
     if path.suffix == ".json" or path.is_dir():
         return shuffle_options(read_sarcasm_bench(path))
     rows: list[dict[str, Any]] = []
-    for number, entry in read_json_lines(path):
+    for number, entry in read_json_lines(path, "choices"):
         location = f"{path}, line {number}"
         names = ["text", *(name for name in ("context", "question") if entry.get(name))]
         row = {name: check_text(entry, name, location) for name in names}
         rows.append({"item_id": f"{path.name}:{number}", **row, **_check_choice(entry, location)})
-    if not rows:
-        raise BadInput(f"{path}: the file holds no choices")
     return pl.DataFrame(rows, schema=CHOICES)
 
 
@@ -161,10 +155,10 @@ def read_sarcasm_bench(path: Path) -> pl.DataFrame:
     each.
     """
     (file,) = find_files(path, "CN-SarcasmBench.json", is_each_needed=True)
-    entries = parse_value(read_text(file), file)
-    if not isinstance(entries, list) or not entries:
-        raise BadInput(f"{file}: expected a list of items")
-    rows = [_parse_item(entry, f"{file}, item {number}") for number, entry in enumerate(entries, 1)]
+    entries = enumerate(read_json_items(file), 1)
+    rows = [_parse_item(entry, f"{file}, item {number}") for number, (entry, _) in entries]
+    if not rows:
+        raise BadInput(f"{file}: the file holds no items")
     items = pl.DataFrame(rows, schema=SARCASM_BENCH)
     for name in items.filter(pl.col("item_id").is_duplicated())["item_id"].head(1):
         number = name.removeprefix("sarcasmbench:")
@@ -172,9 +166,7 @@ def read_sarcasm_bench(path: Path) -> pl.DataFrame:
     return items
 
 
-def _parse_item(entry: object, location: str) -> dict[str, Any]:
-    if not isinstance(entry, dict):
-        raise BadInput(f"{location}: expected an object, found {entry!r:.60}")
+def _parse_item(entry: dict[str, Any], location: str) -> dict[str, Any]:
     values: list[Any] = [entry.get(name) for name in ("comments", "id", "Answer")]
     comments, number, letters = values
     is_number = isinstance(number, int) and not isinstance(number, bool)

@@ -35,18 +35,17 @@ class BadRow(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Some rows of one table of a file. `first` is the number of the first row, counted from 1 as a person would.
+    """Some rows of one table of a file.
 
-    `numbers` are those of the rows: dropped rows and empty rows of a sheet leave gaps. `columns` are the names of the
-    header, in formats that have one.
+    `numbers` are those of the rows, from 1 as a person counts: dropped rows and empty rows of a sheet leave gaps.
+    `columns` are the names of the header, in formats that have one.
     """
 
     table: str
-    first: int
     rows: list[dict[str, Any]]
-    numbers: Sequence[int] = ()
-    bad_rows: Sequence[BadRow] = ()
-    columns: Sequence[str] = ()
+    numbers: Sequence[int]
+    bad_rows: Sequence[BadRow]
+    columns: Sequence[str]
 
 
 @dataclass(kw_only=True)
@@ -100,7 +99,7 @@ def chunk_rows(
     batch, numbers, bad_rows, names, byte_count = list[dict[str, Any]](), list[int](), list[BadRow](), set[str](), 0
 
     def chunk() -> Chunk:
-        return Chunk(table, numbers[0] if numbers else bad_rows[0].number, batch, numbers, bad_rows, columns)
+        return Chunk(table, batch, numbers, bad_rows, columns)
 
     for row in rows:
         if isinstance(row, BadRow):

@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline import warehouse
 from pipeline.errors import BadInput, Missing, check_name
-from pipeline.io.rows import read_chunks
+from pipeline.io.rows import number_rows
 from pipeline.label import grading, quality, simulated
 from pipeline.metrics.labelling import agreement
 from pipeline.tables import empty
@@ -169,13 +169,11 @@ def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
     """
     if name in [get_project(kind).name for kind in KINDS]:
         raise BadInput(f"{name!r} is the project that raters' own grades are in; choose another name")
-    rows = []
-    for chunk in read_chunks(path, "utf-8-sig"):
-        for number, row in enumerate(chunk.rows, chunk.first):
-            limits, ids = (LOW, HIGH), ("thread_id", "comment_id")
-            grade = parse_number(row, "grade", f"{path}, row {number}", limits, *ids)
-            source, rater = row.get("source") or None, row.get("rater_id") or "unnamed"
-            rows.append((source and str(source), *(str(row[name]) for name in ids), str(rater), grade))
+    rows, ids = [], ("thread_id", "comment_id")
+    for number, row in number_rows(path):
+        grade = parse_number(row, "grade", f"{path}, row {number}", (LOW, HIGH), *ids)
+        source, rater = row.get("source") or None, row.get("rater_id") or "unnamed"
+        rows.append((source and str(source), *(str(row[name]) for name in ids), str(rater), grade))
     grades = pl.DataFrame(rows, schema=[*COMMENT, "rater_id", "grade"], orient="row")
     comments = warehouse.scan("comments").select(COMMENT).unique().collect()
     if (repeated := grades.filter(pl.struct(*COMMENT, "rater_id").is_duplicated())).height:

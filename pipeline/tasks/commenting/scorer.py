@@ -11,7 +11,7 @@ import polars as pl
 from pipeline import left_out, settings, warehouse
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.splits import NAMES, draw_uniform
-from pipeline.io.rows import read_chunks
+from pipeline.io.rows import number_rows
 from pipeline.label import simulated
 from pipeline.metrics.commenting import grading
 from pipeline.metrics.resample import Floats
@@ -41,14 +41,13 @@ def read(path: Path, kind: str) -> pl.DataFrame:
     """
     target = TARGETS[check_name("scorer of", kind, TARGETS)]
     columns, rows = ("text", "title", "content", "article_id", "split"), []
-    for chunk in read_chunks(path, "utf-8-sig"):
-        for number, row in enumerate(chunk.rows, chunk.first):
-            place = f"{path}, row {number}"
-            value = grades.parse_number(row, target, place, RANGES[target], "text")
-            if row.get("split") not in (None, "", *NAMES):
-                raise BadInput(f"{place}, field 'split': expected {', '.join(NAMES)}, found {row['split']!r:.40}")
-            texts = [None if row.get(name) in (None, "") else str(row[name]) for name in columns]
-            rows.append((*texts, value))
+    for number, row in number_rows(path):
+        place = f"{path}, row {number}"
+        value = grades.parse_number(row, target, place, RANGES[target], "text")
+        if row.get("split") not in (None, "", *NAMES):
+            raise BadInput(f"{place}, field 'split': expected {', '.join(NAMES)}, found {row['split']!r:.40}")
+        texts = [None if row.get(name) in (None, "") else str(row[name]) for name in columns]
+        rows.append((*texts, value))
     schema = {**dict.fromkeys(columns, pl.String), "target": pl.Float64}
     return _split_rows(pl.DataFrame(rows, schema=schema, orient="row"))
 

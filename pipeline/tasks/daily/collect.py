@@ -32,7 +32,7 @@ from pipeline.tasks.daily.intake import Collected, Selection, write_tables
 
 log = logging.getLogger(__name__)
 _LOGGED = 20  # dropped rows that a log names
-SAMPLE = "sample"  # the path that means the corpus shipped with Undertone
+SAMPLE = "sample"  # the text, in place of a path, that means the corpus shipped with Undertone
 
 
 def list_sources(source: str, path: str | None, *, live: bool = False, threads: Sequence[str] = ()) -> list[str | None]:
@@ -71,26 +71,23 @@ def run(
     **options: Any,
 ) -> list[Collected]:
     """Collect one source by the parameters of the DAG: from the site if `live`, else with `import_files`."""
-    secret = key.encode() if key else None
     if live and source:
-        return fetch_threads(source, threads, day, cookie=cookie, key=secret, run_id=run_id, selection=selection)
+        return fetch_threads(source, threads, day, cookie=cookie, key=key, run_id=run_id, selection=selection)
     files, ignored = list_files(path, source, day)
     columns, origin = parse(mapping), name_origin(path)
     if not files and path is None and source:
         is_run = (pl.col("source") == source) & (pl.col("day") == parse_day(day))
         runs = warehouse.scan("runs", is_run).filter(origin=origin, step="collect").collect()
         if runs.height:  # of files that are no longer in the inbox
-            return write_tables(
-                [importers.Batch(source, "table/1", Page())], day, origin, {"files": []}, secret, run_id
-            )
-    options |= {"mapping": columns, "origin": origin, "ignored": ignored, "key": secret, "run_id": run_id}
+            return write_tables([importers.Batch(source, "table/1", Page())], day, origin, {"files": []}, None, run_id)
+    options |= {"mapping": columns, "origin": origin, "ignored": ignored, "key": key, "run_id": run_id}
     import_function = import_files if path == SAMPLE else import_bounded
     return import_function(files, source, day, selection=selection, **options)
 
 
-def name_origin(path: str | None) -> str:
+def name_origin(path: str | Path | None) -> str:
     """Name the origin of a run's rows: `sample`, `inbox`, or the name of the file or folder."""
-    return "inbox" if path is None else path if path == SAMPLE else Path(path).expanduser().resolve().name
+    return "inbox" if path is None else SAMPLE if path == SAMPLE else Path(path).expanduser().resolve().name
 
 
 def _join_names(labels: Mapping[str, str]) -> str:
@@ -121,7 +118,7 @@ def sum_counts(collected: Iterable[Iterable[Collected] | None]) -> dict[str, int
     return {name: sum(int(part[name]) for part in parts) for name in ("read", "kept", "dropped")}
 
 
-def list_files(path: str | None, source: str | None, day: str) -> Inputs:
+def list_files(path: str | Path | None, source: str | None, day: str) -> Inputs:
     """List the files that a run reads: the sample's, a file, a folder's, or without a path the day's inbox, if any."""
     if path == SAMPLE:
         sites = [source] if source else list_sites()
@@ -138,14 +135,12 @@ def list_files(path: str | None, source: str | None, day: str) -> Inputs:
     raise BadInput(f"{root}: {fault}")
 
 
-def import_bounded(
-    paths: Sequence[Path], source: str | None, day: str, *, key: bytes | None = None, **options: Any
-) -> list[Collected]:
+def import_bounded(paths: Sequence[Path], source: str | None, day: str, **options: Any) -> list[Collected]:
     """Call `import_files` in a child process, whose memory and time are limited by the settings."""
     if not paths:
         return []
     on_progress = options.pop("on_progress", lambda _: None)
-    options |= {"paths": list(map(str, paths)), "source": source, "day": day, "key": key.decode() if key else None}
+    options |= {"paths": list(map(str, paths)), "source": source, "day": day}
     bounds = Bounds(settings.import_memory(), settings.import_seconds())
     collected: list[Collected] = run_bounded("pipeline.tasks.daily.collect:import_files", options, bounds, on_progress)
     return collected
@@ -237,7 +232,7 @@ def fetch_threads(
     day: str,
     *,
     cookie: str | None = None,
-    key: bytes | None = None,
+    key: bytes | str | None = None,
     limits: fetch.Limits | None = None,
     run_id: str = "cli",
     selection: Mapping[str, Any] | None = None,
@@ -249,7 +244,7 @@ def fetch_threads(
     SchemaDrift is raised after the readable pages are written.
     """
     parse_day(day)
-    key = key or settings.user_key()
+    key = (key.encode() if isinstance(key, str) else key) or settings.user_key()
     make_folder(settings.home())
     spool = fetch.Spool(settings.spool_uri())
     stopped: Refused | SchemaDrift | None = None

@@ -104,7 +104,6 @@ class _Intake:
         articles = build_frame(page.articles, ARTICLE_SCHEMA)
         for name in ("title", "text", "summary", "category"):
             articles = articles.with_columns(normalise(articles[name], self.scrubbed))
-        articles = articles.with_columns(pl.col("summary", "category").replace("", None))
         scrub = partial(anonymise.scrub_address, source=self.source, key=key)
         raw_pages = [
             (scrub(url), fetched_at, json.dumps(body, ensure_ascii=False, sort_keys=True))
@@ -135,7 +134,9 @@ class _Intake:
     def write(self, config: Mapping[str, object], run_id: str, started: runs.Start) -> Collected:
         """Deduplicate and find contexts bucket by bucket, then write the tables."""
         started = started._replace(byte_count=warehouse.count_bytes_written())  # of this source alone
-        articles = self._scan("articles").unique("thread_id", keep="last", maintain_order=True).collect()
+        content = pl.exclude("thread_id").replace("", None).drop_nulls().last()  # often one row of a thread has it
+        articles = self._scan("articles").group_by("thread_id", maintain_order=True).agg(content).collect()
+        articles = articles.with_columns(pl.col("text").fill_null(""))
         self._deduplicate(articles)
         partition = warehouse.make_slice(source=self.source, day=self.day, origin=self.origin)
         kept_count, copies = self._write_comments(run_id)
@@ -229,12 +230,9 @@ def _count_missing(earlier: pl.LazyFrame, comments: pl.LazyFrame) -> int:
         return 0
     frames = [rows.select(_CONTENT) for rows in (earlier, comments)]
     count = buckets.count_buckets(*frames)
-    missing = buckets.join_buckets(frames, pl.col("thread_id").hash(seed=0), count, _subtract)
+    key, subtract = pl.col("thread_id").hash(seed=0), partial(pl.LazyFrame.join, on=_CONTENT, how="anti")
+    missing = buckets.join_buckets(frames, key, count, subtract)
     return int(missing.select(pl.len()).collect().item())
-
-
-def _subtract(earlier: pl.LazyFrame, comments: pl.LazyFrame) -> pl.LazyFrame:
-    return earlier.join(comments, on=_CONTENT, how="anti")
 
 
 def _add_step(step: str, dropped: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from pipeline import settings, warehouse
 from pipeline.collect.clean import hash_text
 from pipeline.collect.privacy import anonymise
 from pipeline.errors import BadInput
-from pipeline.io.rows import read_chunks
+from pipeline.io.rows import number_rows
 from pipeline.tables import DOCUMENTATION, SOURCE
 from pipeline.tasks.erasure import pages, rules
 from pipeline.tasks.erasure.rules import COMMENT, RULES, THREAD, Targets, create_keys, has_text, is_among, is_one_of
@@ -113,8 +113,7 @@ def _collect_ids(rows: Sequence[_Row], kind: str, key: bytes | None) -> pl.DataF
 
 def _read_file(path: Path, source: str | None) -> list[_Row]:
     rows: list[_Row] = []
-    records = (record for chunk in read_chunks(path) for record in enumerate(chunk.rows, chunk.first))
-    for number, record in records:
+    for number, record in number_rows(path):
         place = f"{path.name}, row {number}"
         if unknown := sorted(set(map(str, record)) - set(COLUMNS)):
             raise BadInput(f"{place}: unknown field {unknown[0][:40]!r}; expected {', '.join(COLUMNS)}")

@@ -14,6 +14,7 @@ from pipeline.examples.impscore import groups as graded
 from pipeline.examples.impscore import pairs as paired
 from pipeline.examples.impscore.clusters import cluster_near_duplicates
 from pipeline.examples.sources.files import parse_numbers, read_table
+from pipeline.io.rows import number_rows
 from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.impscore.artefacts import AUC, SHARE, TAU, TRANSFER
 from pipeline.progress import OnProgress
@@ -127,7 +128,7 @@ def _read_labelled(path: Path, columns: tuple[str, str]) -> Benchmark:
     """Read texts labelled 1 (ironic, figurative, …) or 0; near duplicates are drawn together."""
     text, label = columns
     cells = []
-    for number, row in paired.number_rows(path):
+    for number, row in number_rows(path):
         if text not in row or (level := LABELS.get(str(row.get(label)).strip().lower())) is None:
             expected = f"{text!r} with a text and {label!r} with 0 or 1"
             raise BadInput(f"{path}, row {number}: expected the fields {expected}, found {row!s:.80}; see --columns")

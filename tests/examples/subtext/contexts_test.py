@@ -102,8 +102,7 @@ def test_tosarcasm(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"text": "好"}', "expected a JSON list"),
-        ('[{"text": "好", "topic": "雨", "label": "0"}, 3]', "entry 2: field 'text' should be text"),
+        ('[{"text": "好", "topic": "雨", "label": "0"}, 3]', "a JSON list of objects, but for line 1"),
         ('[{"text": "好", "topic": null, "label": "0"}]', "entry 1: field 'topic' should be text, found None"),
         ('[{"text": "好", "topic": "雨", "label": "2"}]', "entry 1: field 'label' should be 0 or 1, found '2'"),
     ],

@@ -265,3 +265,4 @@ def test_nothing_personal_reaches_a_table(tables: Path, tmp_path: Path, key: byt
     answered = answers.join(parents, on=["source", "thread_id", "parent_id"])
     assert answered["parent_text"].to_list() == ["打[PHONE]吧"] * 2
     assert set(frames["comments"]["thread_id"]) == set(frames["articles"]["thread_id"])
+    assert frames["articles"]["title"].to_list() == ["问 [EMAIL]"] * 2  # of the row that has it
