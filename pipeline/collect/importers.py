@@ -20,7 +20,7 @@ from pipeline.collect.sites.markup import extract_exported
 from pipeline.collect.sites.record import Article, Comment, Page
 from pipeline.collect.values import IDS, CutIds, Row, list_value, read_column, read_text, time_value
 from pipeline.errors import BadInput, Refused, SchemaDrift
-from pipeline.io.formats.databases import list_tables
+from pipeline.io.formats import databases
 from pipeline.io.lines import UTF8
 from pipeline.io.rows import Chunk, Source, read_source
 from pipeline.left_out import record_columns, record_note
@@ -29,6 +29,7 @@ _PAGE_KEYS = {"url", "body"}
 _PAGE_COLUMNS = {*_PAGE_KEYS, "source", "fetched_at"}
 _NOT_COLUMNS = {"comments", "article_text", "article_title"}  # with one of them a row is more than a comment
 _SPARSE = (".jsonl", ".ndjson", ".json")  # where a row may leave a field out
+_OF_TABLES = (".xlsx", *databases.ENDINGS)  # where a table without texts may stand beside others
 _Skipped = list[tuple[str, str]]  # reason, row key
 
 
@@ -87,12 +88,15 @@ class _File:
     label: str
     choices: dict[str, tuple[str | None, columns.Columns]] = field(default_factory=dict)
     present: dict[str, set[str]] = field(default_factory=dict)
+    textless: dict[str, BadInput] = field(default_factory=dict)  # tables without texts, and why
     notes: _Notes = field(default_factory=_Notes)
     cut_ids: defaultdict[tuple[str, str], CutIds] = field(default_factory=lambda: defaultdict(CutIds))
 
     def read_batches(self, key: bytes | None) -> Iterator[Batch]:
         # a crawler's database holds tables of its own besides: if any is an export we know, only such are read
-        exports = [table for table, names in list_tables(self.file.path).items() if columns.find_export(names)]
+        exports = [
+            table for table, names in databases.list_tables(self.file.path).items() if columns.find_export(names)
+        ]
         self.file.choose = self._list_columns
         for chunk in read_source(self.file):
             if exports and not self.mapping and chunk.table not in exports:
@@ -102,8 +106,12 @@ class _File:
             bad_rows = [(row.reason, f"{prefix}-{row.number}") for row in chunk.bad_rows]
             if not self.mapping and chunk.rows and set(chunk.rows[0]) >= _PAGE_KEYS:
                 yield from self._read_pages(chunk, prefix, bad_rows, key)
-            else:
-                yield self._read_table(chunk, prefix, bad_rows)
+            elif choice := self._choose_of_chunk(chunk):
+                yield self._read_table(chunk, *choice, prefix, bad_rows)
+        if self.textless and not self.choices:
+            raise next(iter(self.textless.values()))
+        for table in self.textless:
+            self.file.ignore(f"the table {table!r:.60}, which has no column of texts")
         for table, names in self.present.items():
             self._check_present(table, names)
         record_columns(f"{self.file.path.name}, comments of an article", sorted(self.notes.unread))
@@ -112,6 +120,18 @@ class _File:
             record_note(f"{self.file.path.name}: {note}: {count:,}")
         for ids in self.cut_ids.values():
             ids.check()
+
+    def _choose_of_chunk(self, chunk: Chunk) -> tuple[str | None, columns.Columns] | None:
+        """Choose as `_choose_mapping`; None for a table without texts, which stands beside others."""
+        try:
+            return self._choose_mapping(chunk.table, set(chunk.columns) or set().union(*chunk.rows))
+        except BadInput as why:
+            if self.file.path.suffix.lower() not in _OF_TABLES:
+                raise
+            self.textless.setdefault(chunk.table, why)
+            self.present.pop(chunk.table)
+            self.choices.pop(chunk.table, None)
+        return None
 
     def _check_present(self, table: str, names: set[str]) -> None:
         if self.mapping:
@@ -153,8 +173,9 @@ class _File:
             bad_rows = []
             yield batch
 
-    def _read_table(self, chunk: Chunk, prefix: str, bad_rows: _Skipped) -> Batch:
-        export, mapping = self._choose_mapping(chunk.table, set(chunk.columns) or set().union(*chunk.rows))
+    def _read_table(
+        self, chunk: Chunk, export: str | None, mapping: columns.Columns, prefix: str, bad_rows: _Skipped
+    ) -> Batch:
         batch = self._start_batch(export, bad_rows)
         is_spreadsheet = self.file.path.suffix.lower() in (".csv", ".tsv", ".xlsx")
         id_columns = {name: column for name, column in mapping.items() if name in IDS} if is_spreadsheet else {}

@@ -314,6 +314,20 @@ def test_rows_without_ids_never_collide(tmp_path: Path) -> None:
     assert len({(c.thread_id, c.comment_id) for c in found}) == len(found) == 4
 
 
+def test_tables_without_texts(tmp_path: Path) -> None:
+    """Of a workbook and a database a table without texts is left out by name, unless there is no other."""
+    for names in (["note"], ["note", "body"]):
+        with xlsxwriter.Workbook(tmp_path / f"{names[-1]}.xlsx") as book:
+            for name in names:
+                book.add_worksheet(name).write_column(0, 0, [name, f"of {name}"])
+    notes, mapping = importers.LeftOut(), {"text": "body"}
+    batches = list(read(tmp_path / "body.xlsx", "mine", mapping, None, left_out=notes))
+    assert [c.text for b in batches for c in b.page.comments] == ["of body"]
+    assert notes.ignored == ["the table 'note', which has no column of texts"]
+    with pytest.raises(BadInput, match="table 'note': no column 'body'; there are note"):
+        list(read(tmp_path / "note.xlsx", "mine", mapping, None))
+
+
 def test_a_field_that_only_later_rows_have(tmp_path: Path) -> None:
     """A mapped field may be absent from whole chunks of a jsonl file, but not from the file."""
     path = tmp_path / "sparse.jsonl"

@@ -223,6 +223,10 @@ def test_a_reference_counts_what_it_leaves_out(run: Run, corpus: Path, tmp_path:
     lines = ("reference: left out 2 as no_text", "parse: left out 1 as field_count", "left out", "line 105: 3 fields")
     run(*build, "--skip-bad-rows").check(0, *lines)
     run("score", "implicitness", file, "-c", "body", "--skip-bad-rows").check(0, "left out 2 as no_text", *lines[1:])
+    bad, out = write_file(tmp_path / "bad.csv", "id,body\n1,a,b\n2,c,d\n"), tmp_path / "out.csv"
+    run("score", "implicitness", bad, "--skip-bad-rows", "-o", out).check(
+        2, "no row of the file can be read: field_count 2"
+    )
 
 
 def test_names_and_sizes_of_references(tables: Path) -> None:
