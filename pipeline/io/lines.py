@@ -197,9 +197,11 @@ class _Window:
                 break
             except json.JSONDecodeError as why:
                 offset = why.pos - self.position
-                if len(self.text) - self.position > self.longest:
+                # else it is cut off, at the latest in an escape or a literal, and may end in the next block
+                is_wrong = why.pos < len(self.text) - 16 and not why.msg.startswith("Unterminated")
+                if not is_wrong and len(self.text) - self.position > self.longest:
                     raise self._fault(f"an object longer than {self.longest:,} characters") from why
-                if not self._grow():  # else it may end in the next block
+                if is_wrong or not self._grow():
                     self._move(offset)
                     raise self._fault(why.msg) from why
             except (ValueError, RecursionError) as why:

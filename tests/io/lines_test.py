@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.io import lines
-from pipeline.io.lines import parse_object, read_json_lines, read_lines
+from pipeline.io.lines import Limits, parse_object, read_json_items, read_json_lines, read_lines
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
@@ -88,10 +88,13 @@ def test_what_cannot_be_opened_is_named(tmp_path: Path) -> None:
         ("[" * 100_000, "line 7: JSON nested too deeply"),
     ],
 )
-def test_broken_json_is_named_with_line_and_character(text: str, told: str) -> None:
-    """What is no JSON object is BadInput with the place of the fault, in a text of several lines too."""
+def test_broken_json_is_named_with_line_and_character(text: str, told: str, tmp_path: Path) -> None:
+    """What is no JSON object is BadInput with the place of the fault, in several lines or before a long rest too."""
     with pytest.raises(BadInput, match=re.escape(f"a.jsonl, {told}")):
         parse_object(text, Path("a.jsonl"), 7)
+    (tmp_path / "a.json").write_text('[{"a": }, ' + "1" * 2_000)
+    with pytest.raises(BadInput, match="line 1: broken JSON at character 8: Expecting value"):
+        list(read_json_items(tmp_path / "a.json", limits=Limits()._replace(line=1_000)))
 
 
 def test_half_an_emoji_becomes_a_replacement_character() -> None:
