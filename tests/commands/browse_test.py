@@ -51,7 +51,7 @@ def write_rows() -> pl.DataFrame:
          "parent_id": f"c{n - 3}" if n % 20 > 5 else None, "user_id": USER, "lang": "zh" if "真" in text else "en",
          "like_count": None if n % 11 == 0 else n * n} for n, text in enumerate(texts)
     ))  # fmt: skip
-    values = {A: [n * 37 % 60 / 30 for n in range(60)], B: [n * 17 % 13 / 10 for n in range(60)]}
+    values = {A: [n * 37 % 60 / 29.9 for n in range(60)], B: [n * 17 % 13 / 10 for n in range(60)]}
     values[JUDGE] = [float(n % 4) if n % 3 == 0 else None for n in range(60)]
     rows = comments.with_columns(pl.Series(name, column).round(6) for name, column in values.items())
     key = ["source", "day", "thread_id", "comment_id", "text_hash"]
