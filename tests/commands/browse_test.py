@@ -124,7 +124,8 @@ def test_views_are_as_in_polars(corpus: Corpus, built: Any, fields: dict[str, ob
 
 
 @pytest.mark.parametrize("text", [
-    "[]", "{", '{"search": 1, "among": 3}', '{"among": {"text": ["a"]}}', '{"between": {"likes": [1]}}',
+    "[]", "{", '{"search": 1, "among": 3}', '{"among": {"lang": "zh"}}', '{"lang": ["zh"]}',
+    '{"among": {"text": ["a"]}}', '{"between": {"likes": [1]}}',
     '{"sort": "n; drop table comments"}', '{"among": {"source) or (1=1": ["a"]}}', '{"sort": "user_id"}',
     '{"sort": ["n"]}', '{"between": {"likes) or true --": [1, 2]}}', '{"between": {"source": ["a", "b"]}}',
     '{"between": {"likes": ["1); drop table comments", 2]}}', '{"between": {"likes": [[1], null]}}',
