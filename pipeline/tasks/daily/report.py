@@ -216,8 +216,8 @@ def write_health(day: str, days: int = HEALTH_DAYS) -> str:
         span,
     )
     sources = warehouse.query(
-        "select source, max(day) as day, arg_max(kept_count, day) as row_count from runs "
-        "where step = 'collect' and day <= ? group by source order by day, source",
+        "select source, day, sum(kept_count)::bigint as row_count from runs where step = 'collect' and day <= ? "
+        "group by source, day qualify day = max(day) over (partition by source) order by day, source",
         span[1:],
     )
     models = warehouse.query(
