@@ -200,8 +200,8 @@ def build_health(day: str, days: int = HEALTH_DAYS) -> pl.DataFrame:
 
 def _parse_span(day: str, days: int) -> list[date]:
     last = parse_day(day)
-    if days < 1:
-        raise BadInput(f"days: expected 1 or more, found {days}")
+    if not 1 <= days <= last.toordinal():
+        raise BadInput(f"days: expected 1 to {last.toordinal():,}, found {days:,}")
     return [last - timedelta(days=days - 1), last]
 
 

@@ -90,8 +90,9 @@ def test_the_sample_s_steps_are_told(scored: Path) -> None:
     assert chain["kept_count"].to_list()[0] == 301  # comments of the sample
     assert chain["seconds"].null_count() == 0
     assert "missing" not in steps["status"]
-    with pytest.raises(BadInput, match="expected 1 or more, found 0"):
-        report.build_health(DAY, 0)
+    for days in (0, 800_000):  # more than the calendar has
+        with pytest.raises(BadInput, match=rf"expected 1 to 739,\d+, found {days:,}"):
+            report.build_health(DAY, days)
 
 
 def test_days_after_the_last_are_missing(imported: Path) -> None:
