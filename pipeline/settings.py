@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, Missing
 
 # polars plans Iceberg scans with pyiceberg here; if that is set, it does not warn at every scan
 os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")
@@ -220,6 +220,15 @@ def import_limits() -> tuple[int, int]:
 def scratch(name: str) -> Path:
     """Return a folder of files that can be made again, such as `embeddings`; some are swept by age."""
     return home() / "scratch" / name
+
+
+def locate_shipped(path: str) -> Path:
+    """Locate what ships beside the package in a checkout, and inside it in an installed wheel."""
+    package = Path(__file__).resolve().parent
+    for place in (package.parent / path, package / path):
+        if place.exists():
+            return place
+    raise Missing(f"{path} was not installed with the package; reinstall undertone")
 
 
 def references() -> Path:
