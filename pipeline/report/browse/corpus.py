@@ -106,10 +106,10 @@ _PLAIN |= dict.fromkeys((*_COUNTS, "percentile"), NUMBER)
 class Corpus:
     """An open corpus."""
 
-    def __init__(self, path: Path, memory: str = "1GB") -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self._points: dict[str, dict[str, list[Any]]] = {}  # by day; "": of all days, by characters
-        self._con = duckdb.connect(str(path), read_only=True, config={"memory_limit": memory})
+        self._con = duckdb.connect(str(path), read_only=True, config={"memory_limit": "1GB"})
         self._con.execute("set enable_external_access = false; set default_null_order = 'nulls_last'")
         self._con.execute("set lock_configuration = true")
         self.select("select max(length(folded)) from comments")  # so that the first search finds the texts in memory
