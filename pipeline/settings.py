@@ -150,6 +150,9 @@ remind_days = partial(_count, "REMIND_DAYS", 3)  # from one alert that people ar
 llm_prices = partial(_optional_path, "LLM_PRICES")  # a price table that goes before the shipped one
 llm_prompts = partial(_optional_path, "LLM_PROMPTS")  # a folder of prompt files that go before the shipped ones
 
+environment = os.environ.copy  # for child processes
+aws_endpoint = partial(os.environ.get, "AWS_ENDPOINT_URL")  # of an S3-compatible store; polars and pyarrow both read it
+
 
 class Attempt(NamedTuple):
     """An attempt at a task: `dag.task.map_index`, and its start as an ISO time of UTC."""
@@ -264,11 +267,6 @@ def threads() -> int:
     return int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
 
 
-def environment() -> dict[str, str]:
-    """Copy the process environment, for child processes."""
-    return dict(os.environ)
-
-
 def absolute() -> dict[str, str]:
     """Return the settings that are paths as environment variables that mean the same in every working folder.
 
@@ -284,11 +282,6 @@ def absolute() -> dict[str, str]:
         if name.startswith("UNDERTONE_") and name.endswith("_FILE") and value
     }
     return {**files, **{f"UNDERTONE_{name}": str(path) for name, path in paths.items()}}
-
-
-def aws_endpoint() -> str | None:
-    """Return the endpoint of an S3-compatible store (AWS_ENDPOINT_URL); polars and pyarrow both read it."""
-    return os.environ.get("AWS_ENDPOINT_URL")
 
 
 def aws_region() -> str | None:
