@@ -21,7 +21,7 @@ from airflow.sdk import dag, task
 
 from dag_defaults import Tag, build, param
 
-_NUMBER = {"type": "number", "minimum": 0}
+_NUMBER = {"type": "number", "minimum": 0, "maximum": 36_500}
 PARAMS = {
     "tables": param([], "Tables", "Empty: all", items={"type": "string"}),
     "keep_days": param(7, "Days to keep", "How long a replaced snapshot stays; at least 7 unless forced", **_NUMBER),

@@ -37,8 +37,8 @@ def report_failed_task(dag: str, task: str, run: str, day: str | None, tries: in
     post(text, {"kind": "task_failed", **fields})
 
 
-def post(text: str, note: Mapping[str, object]) -> bool:
-    """Post a note with its `text`; whether that succeeded. Without an address or an answer it is an ERROR line.
+def post(text: str, note: Mapping[str, object]) -> None:
+    """Post a note with its `text`, which is an ERROR line too.
 
     It never raises: an alert that fails must not fail what it reports.
     """
@@ -51,13 +51,9 @@ def post(text: str, note: Mapping[str, object]) -> bool:
     waits = tenacity.wait_exponential(multiplier=WAIT)
     attempts = tenacity.Retrying(stop=tenacity.stop_after_attempt(ATTEMPTS), wait=waits, reraise=True)
     try:
-        if (url := settings.alert_url()) is None:
-            return False
-        attempts(lambda: httpx.post(url, json=body, timeout=TIMEOUT).raise_for_status())
+        if url := settings.alert_url():
+            attempts(lambda: httpx.post(url, json=body, timeout=TIMEOUT).raise_for_status())
     except httpx.HTTPStatusError as why:
         log.error("the alert was not taken: the webhook answered %d", why.response.status_code)
-        return False
     except Exception as why:  # noqa: BLE001 (an address that is none, no connection, no answer in time)
         log.error("the alert could not be posted: %s", type(why).__name__)
-        return False
-    return True

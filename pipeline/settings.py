@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, Missing
 
 # polars plans Iceberg scans with pyiceberg here; if that is set, it does not warn at every scan
 os.environ.setdefault("POLARS_ICEBERG_PLANNER", "pyiceberg")
@@ -150,6 +150,9 @@ remind_days = partial(_count, "REMIND_DAYS", 3)  # from one alert that people ar
 llm_prices = partial(_optional_path, "LLM_PRICES")  # a price table that goes before the shipped one
 llm_prompts = partial(_optional_path, "LLM_PROMPTS")  # a folder of prompt files that go before the shipped ones
 
+environment = os.environ.copy  # for child processes
+aws_endpoint = partial(os.environ.get, "AWS_ENDPOINT_URL")  # of an S3-compatible store; polars and pyarrow both read it
+
 
 class Attempt(NamedTuple):
     """An attempt at a task: `dag.task.map_index`, and its start as an ISO time of UTC."""
@@ -222,6 +225,15 @@ def scratch(name: str) -> Path:
     return home() / "scratch" / name
 
 
+def locate_shipped(path: str) -> Path:
+    """Locate what ships beside the package in a checkout, and inside it in an installed wheel."""
+    package = Path(__file__).resolve().parent
+    for place in (package.parent / path, package / path):
+        if place.exists():
+            return place
+    raise Missing(f"{path} was not installed with the package; reinstall undertone")
+
+
 def references() -> Path:
     """Return the folder of reference corpora, `<name>/<model>.json`."""
     return home() / "references"
@@ -255,11 +267,6 @@ def threads() -> int:
     return int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
 
 
-def environment() -> dict[str, str]:
-    """Copy the process environment, for child processes."""
-    return dict(os.environ)
-
-
 def absolute() -> dict[str, str]:
     """Return the settings that are paths as environment variables that mean the same in every working folder.
 
@@ -275,11 +282,6 @@ def absolute() -> dict[str, str]:
         if name.startswith("UNDERTONE_") and name.endswith("_FILE") and value
     }
     return {**files, **{f"UNDERTONE_{name}": str(path) for name, path in paths.items()}}
-
-
-def aws_endpoint() -> str | None:
-    """Return the endpoint of an S3-compatible store (AWS_ENDPOINT_URL); polars and pyarrow both read it."""
-    return os.environ.get("AWS_ENDPOINT_URL")
 
 
 def aws_region() -> str | None:

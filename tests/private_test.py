@@ -77,16 +77,11 @@ def test_what_was_there_before_keeps_its_rights(tmp_path: Path, home_name: str) 
     output = private.Output(folder, home)
     with private.set_umask() as mask:
         for name in ("mine.txt", "read.csv", "new.csv"):
-            _written(folder / name)
+            (folder / name).unlink(missing_ok=True)
+            pl.DataFrame({"a": [1]}).write_csv(folder / name)
         private.make_folder(home)
         (home / "ledger.db").touch()
         output.share(mask)
         assert private.list_readable(home) == []
     assert rights(folder / "new.csv") == 0o666 & ~mask
     assert (rights(folder / "mine.txt"), rights(folder / "read.csv"), rights(folder)) == (0o600, 0o604, 0o700)
-
-
-def _written(path: Path) -> Path:
-    path.unlink(missing_ok=True)
-    pl.DataFrame({"a": [1]}).write_csv(path)
-    return path

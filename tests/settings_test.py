@@ -67,10 +67,8 @@ def test_paths_mean_the_same_in_every_folder(home: Path, tmp_path: Path, monkeyp
     monkeypatch.chdir("/")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert settings.releases() == tmp_path / "out"
-    assert settings.labelling() == tmp_path / "sheets"
-    assert settings.llm_prices() == tmp_path / "prices.json"
-    assert settings.llm_prompts() == tmp_path / "prompts"
+    readers = (settings.releases, settings.labelling, settings.llm_prices, settings.llm_prompts)
+    assert [read() for read in readers] == [tmp_path / name for name in folders.values()]
     assert settings.catalog_uri() == f"sqlite:///{tmp_path / 'tables.db'}"
     assert settings.user_key() == b"secret"
 

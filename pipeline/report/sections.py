@@ -5,7 +5,7 @@ markup is escaped, and its invisible characters are shown. The paper's numbers s
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -168,12 +168,15 @@ def format_interval(row: Mapping[str, Any], value: str = "value", *, scale: floa
 
 def tabulate(frame: pl.DataFrame, columns: Mapping[str, Column]) -> tuple[tuple[str, ...], list[list[str]]]:
     """Build the headings and the rows of a table of a frame; a null is a dash."""
-    cells = [partial(_format_cell, column=column) if isinstance(column, str) else column for column in columns.values()]
-    return tuple(columns), [[form(row) for form in cells] for row in frame.iter_rows(named=True)]
+    rows = frame.iter_rows(named=True)
+    return tuple(columns), [
+        [format_value(row[column]) if isinstance(column, str) else column(row) for column in columns.values()]
+        for row in rows
+    ]
 
 
-def _format_cell(row: Mapping[str, Any], column: str) -> str:
-    value = row[column]
+def format_value(value: Any) -> str:
+    """Format a count with commas, another number with three digits; a text stays."""
     if isinstance(value, str):
         return value
     return format_count(value) if isinstance(value, int) else format_number(value)

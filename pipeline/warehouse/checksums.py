@@ -6,8 +6,8 @@ A commit writes those of the files it adds once it is published: a metadata file
 import hashlib
 import json
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table.update import AddSnapshotUpdate
 
-from pipeline.warehouse.files import get_path, get_version, is_file, list_folder, open_store
+from pipeline.warehouse.files import get_path, get_version, is_file, list_folder, list_table, open_store, store_time
 
 FOLDER = "checksums"
 _MARK = f"{FOLDER}/began"  # an empty file that stays: every state published after it has a record
@@ -123,13 +123,14 @@ def _read_entries(system: fs.FileSystem, root: str, path: str) -> dict[str, Chec
     return {name[2:] if name.startswith("//") else f"{root}/{name}": Checksum(*row) for name, row in rows}
 
 
-def merge(location: str, existing: Collection[str], before: datetime) -> int:
-    """Merge the JSON files older than `before`, without the files that are no longer there; return how many went.
+def merge(location: str, grace: timedelta) -> None:
+    """Merge the JSON files older than `grace`, without the files that are no longer there.
 
     Records of metadata files stay as long as a state of their version or an older one is there: `lineage` needs them.
-    `existing` are the paths below the table's data and metadata, listed after the commits of `before`.
     """
     system, root = open_store(location)
+    before = store_time(system, f"{root}/metadata") - grace
+    existing = {info.path for info in list_table(system, root)}  # after the commits before that
     merged: dict[str, Checksum] = {}
     replaced = []
     oldest = min((get_version(path) for path in existing if get_version(path) >= 0), default=0)
@@ -152,4 +153,3 @@ def merge(location: str, existing: Collection[str], before: datetime) -> int:
     for path in removed:
         if is_file(system, path):  # else another upkeep was faster
             system.delete_file(path)
-    return len(removed)

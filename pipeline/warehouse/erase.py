@@ -23,7 +23,7 @@ from pipeline.warehouse import catalog
 from pipeline.warehouse.files import get_path, get_scheme, get_version, is_file, open_store, remove
 from pipeline.warehouse.lineage import Inventory, State, list_files, list_references, take_inventory
 from pipeline.warehouse.upkeep.limits import GRACE
-from pipeline.warehouse.upkeep.sweep import expire, sweep, sweep_scratch
+from pipeline.warehouse.upkeep.sweep import expire, maintain_scratch, sweep
 from pipeline.warehouse.write import locate_scratch, make_slice, replace
 
 log = logging.getLogger(__name__)
@@ -51,9 +51,9 @@ def erase(name: str, values: Mapping[str, Sequence[Any]]) -> int:
     if not values or set(values) - set(TABLES[name].schema.column_names()):
         raise BadInput(f"{name}: to erase rows, name columns of the table and the values to look for")
     condition = pl.all_horizontal(pl.col(column).is_in(list(erased)) for column, erased in values.items())
-    count = sum(rewrite(name, condition, lambda rows: rows.filter(~condition)))
+    count = sum(rewrite(name, condition, lambda rows: rows.remove(condition)))
     purge(name)
-    sweep_scratch()
+    maintain_scratch()
     return count
 
 

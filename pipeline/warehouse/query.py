@@ -14,7 +14,7 @@ from uuid import uuid4
 import polars as pl
 
 from pipeline import settings
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput, Missing, check_name
 from pipeline.io.hashes import hash_file, hash_text
 from pipeline.private import make_folder
 from pipeline.score import reference as scales
@@ -53,15 +53,6 @@ _CORPUS = Path(__file__).with_name("corpus.sql")
 _OF_CORPUS = ("comments", "articles", "scores", "scores_explained", "projections", "models")
 
 
-def _folder() -> Path:
-    """The `sql` folder: beside the package in a checkout, inside it in an installed wheel."""
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package.parent / "sql", package / "sql"):
-        if (folder / "views").is_dir():
-            return folder
-    raise Missing("the folder sql/ was not installed with the package; reinstall undertone")
-
-
 def connect(
     sql: str = "", *, unsafe: bool = False, memory: str = MEMORY, spill: Path | None = None
 ) -> "duckdb.DuckDBPyConnection":
@@ -82,7 +73,7 @@ def connect(
     limits = {"memory_limit": memory, "temp_directory": str(spill), "max_temp_directory_size": f"{spill_bytes}B"}
     con = duckdb.connect(config=limits | _JOINS | ({} if unsafe else _FENCE))
     # named NN_name.sql, so that each comes after those it reads
-    paths = sorted((_folder() / "views").glob("*.sql"))
+    paths = sorted(settings.locate_shipped("sql/views").glob("*.sql"))
     views = {path.stem.partition("_")[2]: path.read_text(encoding="utf-8") for path in paths}
     needed = _list_needed(sql, views)
     for name in TABLES:
@@ -184,14 +175,13 @@ def _cut_traceback(error: Exception) -> str:
 
 def list_checks() -> list[str]:
     """Names of the data checks, one SQL file each."""
-    return sorted(path.stem for path in (_folder() / "checks").glob("*.sql"))
+    return sorted(path.stem for path in settings.locate_shipped("sql/checks").glob("*.sql"))
 
 
 def run_check(name: str, day: str | None = None) -> list[dict[str, Any]]:
     """The first rows that violate the check, of one day or of all; none means it holds."""
-    if name not in list_checks():
-        raise BadInput(f"no check {name!r}; there are {', '.join(list_checks())}")
-    violations = query((_folder() / "checks" / f"{name}.sql").read_text(encoding="utf-8"))
+    path = settings.locate_shipped("sql/checks") / f"{check_name('check', name, list_checks())}.sql"
+    violations = query(path.read_text(encoding="utf-8"))
     if day is not None and "day" in violations.columns:  # some checks are about no day
         violations = violations.filter(pl.col("day") == parse_day(day))
     return violations.head(5).to_dicts()

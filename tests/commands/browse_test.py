@@ -51,7 +51,7 @@ def write_rows() -> pl.DataFrame:
          "parent_id": f"c{n - 3}" if n % 20 > 5 else None, "user_id": USER, "lang": "zh" if "真" in text else "en",
          "like_count": None if n % 11 == 0 else n * n} for n, text in enumerate(texts)
     ))  # fmt: skip
-    values = {A: [n * 37 % 60 / 30 for n in range(60)], B: [n * 17 % 13 / 10 for n in range(60)]}
+    values = {A: [n * 37 % 60 / 29.9 for n in range(60)], B: [n * 17 % 13 / 10 for n in range(60)]}
     values[JUDGE] = [float(n % 4) if n % 3 == 0 else None for n in range(60)]
     rows = comments.with_columns(pl.Series(name, column).round(6) for name, column in values.items())
     key = ["source", "day", "thread_id", "comment_id", "text_hash"]
@@ -124,7 +124,8 @@ def test_views_are_as_in_polars(corpus: Corpus, built: Any, fields: dict[str, ob
 
 
 @pytest.mark.parametrize("text", [
-    "[]", "{", '{"search": 1, "among": 3}', '{"among": {"text": ["a"]}}', '{"between": {"likes": [1]}}',
+    "[]", "{", '{"search": 1, "among": 3}', '{"among": {"lang": "zh"}}', '{"lang": ["zh"]}',
+    '{"among": {"text": ["a"]}}', '{"between": {"likes": [1]}}',
     '{"sort": "n; drop table comments"}', '{"among": {"source) or (1=1": ["a"]}}', '{"sort": "user_id"}',
     '{"sort": ["n"]}', '{"between": {"likes) or true --": [1, 2]}}', '{"between": {"source": ["a", "b"]}}',
     '{"between": {"likes": ["1); drop table comments", 2]}}', '{"between": {"likes": [[1], null]}}',

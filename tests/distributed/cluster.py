@@ -30,7 +30,7 @@ import pytest
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
 
-from pipeline.commands.operate import demo, stack
+from pipeline.commands.operate import demo
 from pipeline.commands.operate.stack import Rest
 from tests.docker.files import SHARED
 from tests.support.servers.postgres import find_programs, run_as
@@ -139,7 +139,7 @@ class Cluster:
             # where things are
             "PATH": f"{_BIN}{os.pathsep}{os.environ.get('PATH', '')}",
             "AIRFLOW_HOME": str(airflow),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(stack.dags_folder()),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(Path(__file__).parents[2] / "dags"),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__API__HOST": "127.0.0.1",
             "AIRFLOW__API__PORT": str(self._ports["api"]),

@@ -11,7 +11,6 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from pipeline import warehouse
-from pipeline.commands.operate import stack
 from tests.distributed.cluster import Cluster, outside
 from tests.distributed.steps import Step
 
@@ -43,7 +42,8 @@ class Embedded:
         env = {
             **outside(), "UNDERTONE_HOME": str(self.home), "UNDERTONE_RESOURCES": resources,
             "AIRFLOW_HOME": str(folder / "airflow"), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            "AIRFLOW__CORE__DAGS_FOLDER": str(stack.dags_folder()), "PYTHONPATH": str(Path(__file__).parents[2]),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(Path(__file__).parents[2] / "dags"),
+            "PYTHONPATH": str(Path(__file__).parents[2]),
         }  # fmt: skip
         folder.mkdir()
         with self.log.open("wb") as log:

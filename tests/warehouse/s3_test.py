@@ -87,9 +87,9 @@ def test_staged_shards_are_committed_and_swept(bucket: Any) -> None:
     before = keys(bucket)
     sweep.sweep("scores")
     assert {key[-14:] for key in before - keys(bucket)} == {".metadata.json"}  # the rest is young
-    assert sweep.sweep_scratch() == 0
+    assert sweep.maintain_scratch()["files_removed"] == 0
     assert sweep.sweep("scores", EAGER) > 0
-    assert sweep.sweep_scratch(EAGER) == 2
+    assert sweep.maintain_scratch(EAGER)["files_removed"] == 2
     assert not keys(bucket, "_scratch")
     assert len(keys(bucket, "/scores/data/")) == 1
     assert_frame_equal(held("scores"), rows)

@@ -56,15 +56,6 @@ def state() -> State | None:
     return stack if stack and processes(stack) else None
 
 
-def dags_folder() -> Path:
-    """The DAG files: next to the package in a checkout, inside it in an installed wheel."""
-    package = Path(__file__).resolve().parents[2]
-    for folder in (package.parent / "dags", package / "dags"):
-        if (folder / "dag_defaults.py").is_file():
-            return folder
-    raise Missing("the folder dags/ was not installed with the package; reinstall undertone")
-
-
 def password() -> tuple[str, bool]:
     """The admin password, and whether it was made just now. It lies in a file only its owner can read."""
     path = airflow_home() / "passwords.json"
@@ -88,7 +79,7 @@ def environment(url: str, mark: str, logs: int, triggers: int) -> dict[str, str]
         **settings.absolute(),  # a task does not run in our working directory
         "UNDERTONE_STACK": mark,  # every descendant carries it: one way to find them
         "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(dags_folder()),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(settings.locate_shipped("dags/dag_defaults.py").parent),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__PARALLELISM": "4",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONNECT_ARGS": "sqlite_wait.CONNECT_ARGS",

@@ -19,15 +19,17 @@ from pipeline.tasks import upkeep
 from pipeline.tasks.labelling import csd
 from pipeline.tasks.record.retry import retry
 
+MOST = 36_500  # of days, hours and gigabytes; with many more no date is left
+
 
 def maintain(
     table: Annotated[list[str] | None, Option(help="Only this table; repeat it. All by default.")] = None,
-    keep_days: Annotated[float, Option(help="Days a snapshot stays after it was replaced.", min=0)] = 7,
-    grace_hours: Annotated[float, Option(help="Age in hours below which no file is removed.", min=0)] = 24,
-    quiet_hours: Annotated[float, Option(help="Hours a partition rests before it is compacted.", min=0)] = 1,
+    keep_days: Annotated[float, Option(help="Days a snapshot stays after it was replaced.", min=0, max=MOST)] = 7,
+    grace_hours: Annotated[float, Option(help="Age in hours below which no file is removed.", min=0, max=MOST)] = 24,
+    quiet_hours: Annotated[float, Option(help="Hours a partition rests before it is compacted.", min=0, max=MOST)] = 1,
     small_files: Annotated[int, Option(help="Small files a partition may have.", min=1)] = 4,
     target_megabytes: Annotated[int, Option(help="Size of a compacted file.", min=1)] = 256,
-    gigabytes: Annotated[float, Option(help="GB of a table to compact at most.", min=0)] = 20,
+    gigabytes: Annotated[float, Option(help="GB of a table to compact at most.", min=0, max=MOST)] = 20,
     footers: Annotated[bool, Option(help="Open every data file in the check.")] = True,
     verify_weeks: Annotated[
         int, Option(help="Compare every checksum once in so many weeks; 1: all now, 0: none.", min=0)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import polars as pl
+import polars.selectors as cs
 
 from pipeline import left_out, settings
 from pipeline.commands.terminal import console
@@ -180,6 +181,7 @@ def as_text(frame: pl.DataFrame, suffix: str, *, header: bool) -> str:
         readings = frame.select(pl.col("implicitness", "percentile").cast(pl.String).fill_null(""))
         return "".join(f"{score}\t{percentile}\n" for score, percentile in readings.iter_rows())
     if suffix == ".jsonl":
+        frame = frame.with_columns(pl.when(cs.float().is_finite()).then(cs.float()))  # JSON has no NaN
         return "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in frame.to_dicts())
     lists = pl.col(pl.List)
     flat = frame.with_columns(lists.map_elements(lambda values: " ".join(map(str, values)), return_dtype=pl.String))

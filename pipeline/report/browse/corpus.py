@@ -19,6 +19,7 @@ from pipeline.io.visible import escape_invisible
 
 NUMBER, DATE, CHOICE = "number", "date", "choice"
 _KINDS = {NUMBER: "double", DATE: "date", CHOICE: "varchar"}
+_PAGE_FIELDS = ("tab", "page", "charts", "a", "b", "color", "map", "open")  # of its state, beside the view
 
 
 class Column(NamedTuple):
@@ -61,13 +62,16 @@ def parse_view(text: str, columns: Mapping[str, Column]) -> View:
     text = decode_view(text)
     try:
         fields = json.loads(text or "{}")
-        among = {name: [*map(str, values)] for name, values in fields.get("among", {}).items()}
+        # a text is refused, as it would be a list of its letters
+        among = {name: [*map(str, list.copy(values))] for name, values in fields.get("among", {}).items()}
         between = {name: (low, high) for name, (low, high) in fields.get("between", {}).items()}
         search, sort = (str(fields.get(name) or "") for name in ("search", "sort"))
         view = View(search, among, between, sort or "n", bool(fields.get("descending")))
     except (ValueError, TypeError, AttributeError) as error:
         expected = '{"search": "words", "among": {"lang": ["zh"]}, "between": {"likes": [10, null]}}'
         raise BadInput(f"this is no view: {text[:80]!r}; expected JSON such as {expected}") from error
+    for name in fields:
+        check_name("field of a view", name, (*View._fields, *_PAGE_FIELDS))
     names = {kind: [name for name, column in columns.items() if column.kind == kind] for kind in _KINDS}
     for name in [*among, *between, view.sort]:
         fitting = (
@@ -102,10 +106,10 @@ _PLAIN |= dict.fromkeys((*_COUNTS, "percentile"), NUMBER)
 class Corpus:
     """An open corpus."""
 
-    def __init__(self, path: Path, memory: str = "1GB") -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self._points: dict[str, dict[str, list[Any]]] = {}  # by day; "": of all days, by characters
-        self._con = duckdb.connect(str(path), read_only=True, config={"memory_limit": memory})
+        self._con = duckdb.connect(str(path), read_only=True, config={"memory_limit": "1GB"})
         self._con.execute("set enable_external_access = false; set default_null_order = 'nulls_last'")
         self._con.execute("set lock_configuration = true")
         self.select("select max(length(folded)) from comments")  # so that the first search finds the texts in memory

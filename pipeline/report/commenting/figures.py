@@ -1,6 +1,5 @@
 """Figures of article commenting: what the corpus is made of, and whether metrics grade as people do."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -109,7 +108,7 @@ def draw_categories(frame: pl.DataFrame) -> str:
     """Draw figure 2, the most frequent categories."""
     frame = frame.sort(-pl.col("n").cast(pl.Int64), "category", nulls_last=True)
     top = frame.head(TOP)
-    names = ["not known" if name is None else _truncate(name) for name in top["category"]]
+    names = ["not known" if name is None else plot.wrap_name(name, lines=2) for name in top["category"]]
     with plot.use_style():
         figure, axis = plot.create_row_figure(names, 0.3)
         axis.barh(range(top.height), 100 * top["share"].cast(pl.Float64).to_numpy(), color=plot.ACCENT, height=0.62)
@@ -120,12 +119,6 @@ def draw_categories(frame: pl.DataFrame) -> str:
         few = f"the {top.height} most frequent of " if frame.height > TOP else ""
         axis.set_xlabel(f"% of the articles; {few}{frame.height} categories, n = {frame['n'].sum():,} articles")
         return plot.render_svg(figure)
-
-
-def _truncate(name: str) -> str:
-    """Truncate a name to two lines; Chinese letters are twice as wide."""
-    room = 20 if re.search(r"[\u2e80-\uffef]", name) else 40
-    return name if len(name) <= room else name[: room - 1] + "…"
 
 
 def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:

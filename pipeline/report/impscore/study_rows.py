@@ -1,12 +1,11 @@
 """Rows of the frame `studies`, of one day and model, with runs averaged; and rows as cells of a table."""
 
-from collections.abc import Callable
 from typing import Any
 
 import polars as pl
 
 from pipeline.papers.impscore import BENCHMARKS
-from pipeline.report.sections import format_count, format_number
+from pipeline.report.sections import format_value
 
 IMPLICIT = ":implicit"  # ends the subset that is the implicit part of a data set
 
@@ -56,9 +55,5 @@ def find_paper_count() -> pl.Expr:
 
 
 def format_cells(rows: pl.DataFrame) -> list[list[str]]:
-    """Format rows as cells by the type of the column: texts, counts, and other numbers with three digits."""
-    formats: list[Callable[[Any], str]] = [
-        format_count if kind.is_integer() else format_number if kind.is_numeric() else lambda value: value or ""
-        for kind in rows.dtypes
-    ]
-    return [[form(value) for form, value in zip(formats, row, strict=True)] for row in rows.iter_rows()]
+    """Format rows as cells; a null is a dash."""
+    return [[format_value(value) for value in row] for row in rows.iter_rows()]

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from pipeline.errors import BadInput
 from pipeline.label import schema, simulated
-from pipeline.report.sections import format_number, render_template
+from pipeline.report.sections import format_value, render_template
 from pipeline.tables import TABLES
 
 
@@ -106,16 +106,8 @@ def _format_table(frame: pl.DataFrame) -> str:
         return "None."
     names = ["rows" if name == "row_count" else name.removesuffix("_count").replace("_", " ") for name in frame.columns]
     lines = [[_escape(name) for name in names], ["--:" if dtype.is_numeric() else "---" for dtype in frame.dtypes]]
-    lines += [[_format_cell(value) for value in row] for row in frame.iter_rows()]
+    lines += [[_escape(format_value(value)) for value in row] for row in frame.iter_rows()]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _format_cell(value: object) -> str:
-    if isinstance(value, float):
-        return format_number(value)
-    if isinstance(value, int):
-        return f"{value:,}"
-    return "–" if value is None else _escape(value)
 
 
 def _escape(value: object) -> str:

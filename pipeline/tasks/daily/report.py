@@ -200,8 +200,8 @@ def build_health(day: str, days: int = HEALTH_DAYS) -> pl.DataFrame:
 
 def _parse_span(day: str, days: int) -> list[date]:
     last = parse_day(day)
-    if days < 1:
-        raise BadInput(f"days: expected 1 or more, found {days}")
+    if not 1 <= days <= last.toordinal():
+        raise BadInput(f"days: expected 1 to {last.toordinal():,}, found {days:,}")
     return [last - timedelta(days=days - 1), last]
 
 
@@ -216,8 +216,8 @@ def write_health(day: str, days: int = HEALTH_DAYS) -> str:
         span,
     )
     sources = warehouse.query(
-        "select source, max(day) as day, arg_max(kept_count, day) as row_count from runs "
-        "where step = 'collect' and day <= ? group by source order by day, source",
+        "select source, day, sum(kept_count)::bigint as row_count from runs where step = 'collect' and day <= ? "
+        "group by source, day qualify day = max(day) over (partition by source) order by day, source",
         span[1:],
     )
     models = warehouse.query(

@@ -1,5 +1,6 @@
 """Erase from databases and files beside the tables: records from a file of records, any other file as a whole."""
 
+import codecs
 import csv
 import html
 import io
@@ -22,8 +23,9 @@ from pipeline import settings
 from pipeline.collect import columns
 from pipeline.collect.clean import normalise
 from pipeline.collect.sites.markup import extract_exported
-from pipeline.errors import Retry
+from pipeline.errors import BadInput, Retry
 from pipeline.io.atomic import replace_file
+from pipeline.io.formats.databases import ENDINGS, list_tables, quote
 from pipeline.io.lines import parse_json
 from pipeline.io.spreadsheets import unescape_formula
 from pipeline.llm.ledger import answers
@@ -97,7 +99,7 @@ def _vacuum(uri: str) -> None:
 
 # --- files
 
-_BROKEN = (zlib.error, csv.Error, zipfile.BadZipFile, pl.exceptions.PolarsError)
+_BROKEN = (zlib.error, csv.Error, zipfile.BadZipFile, sqlite3.Error, BadInput, pl.exceptions.PolarsError)
 _DAMAGED = (*_BROKEN, ValueError, LookupError, EOFError, RuntimeError)  # the last: encrypted files of zipfile
 
 
@@ -123,10 +125,11 @@ def clean_file(path: Path, targets: Targets, *, is_hit: bool = True) -> int:
 
 def _decode(path: Path) -> tuple[str, str]:
     content = path.read_bytes()
-    for encoding in ("utf-8-sig" if content.startswith(b"\xef\xbb\xbf") else "utf-8", "gb18030"):
+    marks = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+    for encoding in (next((marks[mark] for mark in marks if content.startswith(mark)), "utf-8"), "gb18030"):
         with suppress(UnicodeDecodeError):
             return content.decode(encoding), encoding
-    raise ValueError("neither UTF-8 nor GB 18030")
+    raise ValueError("neither UTF-8, UTF-16 nor GB 18030")
 
 
 def _find_records(cells: Sequence[tuple[int, str, str]], targets: Targets) -> set[int]:
@@ -315,12 +318,36 @@ def _read_cells(row: str, shared_texts: list[str]) -> Iterator[tuple[str, str]]:
         yield column[1] if column else "", shared_texts[int(number)] if is_shared else text
 
 
+def _clean_database(path: Path, targets: Targets) -> tuple[bytes | None, int]:
+    """Remove rows from the tables of a SQLite file, in memory. It is a stranger's, so its triggers do not run."""
+    count = 0
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as file:
+            file.execute("pragma journal_mode = delete")  # what a crawler left in the log beside it is in it then
+            file.backup(copy)
+        triggers = copy.execute("select name, sql from sqlite_master where type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            copy.execute(f"drop trigger {quote(name)}")
+        for table, columns in list_tables(path).items():
+            names = ", ".join(map(quote, ["_rowid_", *columns]))
+            rows = copy.execute(f"select {names} from {quote(table)}").fetchall()  # noqa: S608
+            hits = _find_values((dict(zip(columns, row[1:], strict=True)) for row in rows), targets)
+            row_ids = [rows[number][:1] for number in hits]
+            copy.executemany(f"delete from {quote(table)} where _rowid_ = ?", row_ids)  # noqa: S608
+            count += len(hits)
+        for _, statement in triggers:
+            copy.execute(statement)
+        copy.execute("vacuum")
+        return copy.serialize(), count
+
+
 _CLEANERS = {
     **dict.fromkeys((".csv", ".tsv"), _clean_csv),
     **dict.fromkeys((".jsonl", ".ndjson", ".txt", ".log"), _clean_lines),
     ".json": _clean_json,
     ".xlsx": _clean_xlsx,
     ".parquet": _clean_parquet,
+    **dict.fromkeys(ENDINGS, _clean_database),
 }
 
 

@@ -6,14 +6,13 @@ No file goes that any state refers to, whether the catalog knows the state or no
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import timedelta
 
 from pyarrow import fs
 
 from pipeline.errors import BadInput, Retry
 from pipeline.tables import TABLES
 from pipeline.warehouse import catalog, checksums
-from pipeline.warehouse.files import list_table, open_store, remove, store_time
+from pipeline.warehouse.files import open_store, remove
 from pipeline.warehouse.lineage import take_inventory
 from pipeline.warehouse.upkeep import compact, sweep
 from pipeline.warehouse.upkeep.check import check, describe
@@ -56,7 +55,7 @@ def maintain(name: str, limits: Limits = Limits(), *, dry_run: bool = False) -> 
         merged_count = compact.merge_manifests(name, limits.manifests)
         expired_count = sweep.expire(name, limits.keep)
         removed = remove(open_store(catalog.load_table(name).location())[0], sweep.find_orphans(name, limits.grace))
-        _merge_checksums(name, limits.grace)
+        checksums.merge(catalog.load_table(name).location(), limits.grace)
     except FileNotFoundError as error:
         raise Retry(f"{name}: another upkeep or an erasure was faster: {error}") from error
     if problems := check(name).problems:
@@ -75,13 +74,6 @@ def add_checksums(name: str, paths: Sequence[str]) -> None:
         existing = [info.path for info in system.get_file_info(list(paths)) if info.type is fs.FileType.File]
         checksums.record(location, {path: checksums.compute(system, path) for path in existing})
         log.info("%s: recorded the checksums of %d files that had none", name, len(existing))
-
-
-def _merge_checksums(name: str, grace: timedelta) -> None:
-    location = catalog.load_table(name).location()
-    system, root = open_store(location)
-    before = store_time(system, f"{root}/metadata") - grace
-    checksums.merge(location, {info.path for info in list_table(system, root)}, before)
 
 
 def list_written() -> list[str]:

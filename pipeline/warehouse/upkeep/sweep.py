@@ -83,11 +83,6 @@ def find_orphans(name: str, grace: timedelta) -> list[fs.FileInfo]:
     return [info for info in files if info.path in old] + orphans
 
 
-def sweep_scratch(grace: timedelta = GRACE) -> int:
-    """Remove the folders of attempts that have written nothing for `grace`; return the count of their files."""
-    return len(remove(open_store(locate_scratch())[0], _list_abandoned(grace)))
-
-
 def _list_abandoned(grace: timedelta) -> list[fs.FileInfo]:
     """List scratch files of attempts whose newest file is older than `grace`: a long attempt keeps its first files."""
     system, root = open_store(locate_scratch())

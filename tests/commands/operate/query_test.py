@@ -95,9 +95,9 @@ def test_what_a_table_cannot_show_is_said(tables: Path, run: Run) -> None:
     assert "the first 1,000 rows; --format csv, --json or -o FILE" in result.err
     assert len(result.out.splitlines()) == 1 + 1000
     assert run("query", "select * from range(1000)").err == ""
-    sql = "select {'a': 1} as pair"
+    sql = "select {'a': 1} as pair, 'nan'::double as x, '-inf'::float as y"
     run("query", sql, "--format", "csv").check(2, "write JSON or Parquet")
-    assert run("query", sql, "--json").json == {"pair": {"a": 1}}
+    assert run("query", sql, "--json").json == {"pair": {"a": 1}, "x": None, "y": None}
 
 
 def test_unsafe_is_refused_in_a_task(tables: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,13 @@ from tests.support.rows.held import data_files, write
 
 
 def test_maintain_gives_a_row_a_table(run: Run, tables: Path) -> None:
-    """Each table that was written and scratch have a row; an hour of grace is refused, unless by --force."""
+    """Each table that was written and scratch have a row; too short and too long limits are refused, but by --force."""
     write("one")
     rows = run("maintain", "--json", "--table", "comments").rows
     assert [row["table"] for row in rows] == ["comments", "(scratch)"]
     assert rows[0]["rows"] == rows[0]["files"] == 1
-    run("maintain", "--grace-hours", "1").check(2)
+    for words in (("--grace-hours", "1"), ("--keep-days", "1e6"), ("--gigabytes", "inf")):
+        run("maintain", *words).check(2)
     run("maintain", "--grace-hours", "1", "--force").check()
 
 

@@ -101,7 +101,7 @@ def test_only_the_final_model_on_the_test_part(full_page: str) -> None:
     assert "0.444" not in full_page
     assert "0.999" not in full_page
     trained = render(contents(evaluations=EVALUATIONS.filter(pl.col("split") == "train")))
-    assert "implicitness_accuracy train all 0.999 – 9,000" in texts(trained)
+    assert "implicitness_accuracy train all – 0.999 – 9,000" in texts(trained)
     untested = render(contents(triples=TRIPLES.filter(pl.col("split") == "train")))
     assert "1 triples of the train split" in untested
 

@@ -1,7 +1,6 @@
 """The report as a task, whose page is written whole or not at all; and the page of health."""
 
 from datetime import UTC, datetime, timedelta
-from html import escape
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +12,8 @@ from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.daily import report, score
 from pipeline.tasks.impscore import references, scoring
-from tests.tasks.conftest import Bring
+from tests.support.pages import tables as read_tables
+from tests.support.rows.filled import filled
 
 DAY, NEXT = sample.DAY, "2026-11-20"
 
@@ -67,18 +67,6 @@ def test_extremes(scored: object) -> None:
     assert "".join(part["word"] for part in most["words"][0]) == most["text"][0].replace(" ", "")
 
 
-def test_hostile_comment_is_text(imported: object, bring: Bring) -> None:
-    """A comment of markup comes through collecting and scoring to the page as text."""
-    hostile = "Well done <script>alert(1)</script> and <img src=x onerror=alert(1)> too"
-    bring(NEXT, {"1": escape(hostile), "2": "Nice hat, sir."})  # sites write < as an entity
-    score.run(NEXT)
-    html = read_page(NEXT)
-    assert "<script" not in html
-    assert "<img" not in html
-    assert escape(hostile) in html
-    assert "Nice hat, sir." in html
-
-
 def test_day_without_scores(scored: object) -> None:
     """A day nobody scored is Missing, a path is no day; a check that does not hold is named with its first rows."""
     remedy = f"run `undertone score implicitness --day {NEXT}`"
@@ -94,9 +82,6 @@ def test_day_without_scores(scored: object) -> None:
         report.check("scores_have_comments", DAY)
 
 
-DAY = sample.DAY
-
-
 def test_the_sample_s_steps_are_told(scored: Path) -> None:
     """Collecting, cutting and scoring the sample have a row each with seconds; nothing is missing."""
     steps = report.build_health(DAY)
@@ -105,8 +90,9 @@ def test_the_sample_s_steps_are_told(scored: Path) -> None:
     assert chain["kept_count"].to_list()[0] == 301  # comments of the sample
     assert chain["seconds"].null_count() == 0
     assert "missing" not in steps["status"]
-    with pytest.raises(BadInput, match="expected 1 or more, found 0"):
-        report.build_health(DAY, 0)
+    for days in (0, 800_000):  # more than the calendar has
+        with pytest.raises(BadInput, match=rf"expected 1 to 739,\d+, found {days:,}"):
+            report.build_health(DAY, days)
 
 
 def test_days_after_the_last_are_missing(imported: Path) -> None:
@@ -119,3 +105,11 @@ def test_days_after_the_last_are_missing(imported: Path) -> None:
     assert set(steps["why"]) == ({"nothing collected"} if over else set())
     much_later = report.build_health("2026-11-21", 1)
     assert much_later["day"].to_list() == ([parse_day("2026-11-21")] if len(over) > 1 else [])
+
+
+def test_rows_of_all_imports_of_a_day_add_up(tables: Path) -> None:
+    """The last day of a source has the rows of all its origins."""
+    rows = [{"origin": str(n), "read_count": n, "kept_count": n, "dropped_count": 0} for n in (3, 4)]
+    warehouse.overwrite("runs", warehouse.make_slice(day=DAY), filled("runs", *rows))
+    html = Path(report.write_health(DAY)).read_text(encoding="utf-8")
+    assert read_tables(html)["Sources"] == [["weibo", DAY, "0", "7"]]

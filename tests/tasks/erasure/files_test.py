@@ -1,8 +1,11 @@
 """Files of people that an erasure cuts: hostile or damaged ones end no erasure, and take time that grows with them."""
 
 import json
+import shutil
+import sqlite3
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import polars as pl
@@ -45,18 +48,19 @@ def deep_list(size: int) -> str:
 @pytest.mark.parametrize(
     ("text", "row", "is_found"),
     [
-        ("a" * (LEAST_BYTES - 1), "fine,{}", False),
-        ("a" * LEAST_BYTES, "fine,{}", True),
-        ("+1", "'{},fine", True),
+        ("a" * (LEAST_BYTES - 1), "fine,{}", False), ("a" * LEAST_BYTES, "fine,{}", True), ("+1", "'{},fine", True),
         ("+1", "fine,{}", False),
     ],
-)
-def test_a_short_text_is_erased_only_where_texts_stand(text: str, row: str, is_found: bool, tmp_path: Path) -> None:
+)  # fmt: skip
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_short_text_is_erased_only_where_texts_stand(
+    text: str, row: str, is_found: bool, tmp_path: Path, encoding: str
+) -> None:
     """From `LEAST_BYTES` on, a text is erased in any field; an apostrophe before a formula hides none."""
     path = tmp_path / "a.csv"
-    path.write_text(f"text,label\n{row.format(text)}\nfine,b\n")
+    path.write_text(f"text,label\n{row.format(text)}\nfine,b\n", encoding)
     files.clean_file(path, Targets(texts=pl.Series([text]), raw_ids=[], marks=[]), is_hit=False)
-    assert (text not in path.read_text()) == is_found
+    assert (text not in path.read_text(encoding)) == is_found
 
 
 PARTS = ("<row ", "<row>", "<row/>", "<row><c>", "<row><c r='", "<si>", "<!--")
@@ -89,6 +93,25 @@ def test_json_that_is_nested_too_deep_ends_no_erasure(name: str, is_hit: bool, t
     assert clean(path, content, is_hit=is_hit) == is_hit
     assert TEXT not in (path.read_text() if path.exists() else "")
     assert is_hit or path.read_text() == content
+
+
+DATABASE = """pragma journal_mode = wal;
+create table c (thread_id, comment_id, text, twice as (text || text));
+create trigger g before delete on c begin select raise(fail, 'it ran'); end;
+insert into c values ('t', '8', 'by all'), ('t', '9', 'by all'), ('t', '7', '1')"""
+
+
+def test_rows_of_a_database_are_cut(tmp_path: Path) -> None:
+    """Rows of SQLite go by a short text or an id, those in its log too; its triggers stay, and do not run."""
+    path, keys = tmp_path / "b.db", pl.DataFrame({"source": "s", "thread_id": "t", "comment_id": "9"})
+    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
+        connection.executescript(DATABASE)
+        for end in ("", "-wal"):
+            shutil.copy(tmp_path / f"a.db{end}", f"{path}{end}")
+    assert files.clean_file(path, TARGETS._replace(comment_keys=keys), is_hit=False) == 2
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("select comment_id from c union all select type from sqlite_master").fetchall()
+    assert (rows, [*tmp_path.glob("b.db?*")]) == ([("8",), ("table",), ("trigger",)], [])
 
 
 def test_half_an_emoji_costs_no_other_record(tmp_path: Path) -> None:

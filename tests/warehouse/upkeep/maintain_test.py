@@ -83,7 +83,7 @@ def test_scratch_is_swept_by_age(tables: Path) -> None:
     old = warehouse.stage("scores", filled("scores", {}))
     age(tables)
     young = warehouse.stage("scores", filled("scores", {}))
-    assert sweep.sweep_scratch() == 1
+    assert sweep.maintain_scratch()["files_removed"] == 1
     assert not Path(old["path"]).exists()
     assert Path(young["path"]).exists()
     Path(young["path"]).unlink()
@@ -91,9 +91,9 @@ def test_scratch_is_swept_by_age(tables: Path) -> None:
     make(folder / "first")
     age(tables)
     make(folder / "last")
-    assert sweep.sweep_scratch() == 0
+    assert sweep.maintain_scratch()["files_removed"] == 0
     age(tables)
-    assert sweep.sweep_scratch() == 2
+    assert sweep.maintain_scratch()["files_removed"] == 2
 
 
 def test_embeddings_and_training_states_are_swept_by_age(home: Path) -> None:

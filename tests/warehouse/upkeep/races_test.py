@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 from pipeline import warehouse
 from pipeline.errors import Retry
 from pipeline.tasks.record.retry import retry
-from pipeline.warehouse import lineage, write
+from pipeline.warehouse import checksums, lineage, write
 from pipeline.warehouse.upkeep import check, compact, maintain, sweep
 from pipeline.warehouse.upkeep.limits import Limits
 from tests.support.rows.filled import DAY, NEXT
@@ -107,7 +107,7 @@ def test_two_upkeeps_at_once(tables: Path) -> None:
     [
         (compact, "_join_files", False), (compact, "_join_files", True), (compact, "merge_manifests", False),
         (sweep, "expire", False), (sweep, "find_orphans", False), (maintain, "remove", False),
-        (maintain, "_merge_checksums", False), (maintain, "_merge_checksums", True),
+        (checksums, "merge", False), (checksums, "merge", True),
     ],
 )  # fmt: skip
 def test_killed_anywhere_the_table_reads(

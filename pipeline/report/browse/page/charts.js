@@ -70,7 +70,9 @@ export function drawHistogram(column, counts, bounds, onChange) {
   figure.onpointerup = event => {
     const [first, last] = [start, find(event)].sort((a, b) => a - b), isClick = start === find(event);
     start = null;
-    onChange(isClick && bounds ? null : [edge(column, first), edge(column, last + 1, 1)]);
+    // without a bound at either end: a rounded one would leave out the lowest or the highest comment
+    const low = first ? edge(column, first) : null, high = last + 1 < column.bins ? edge(column, last + 1, 1) : null;
+    onChange((isClick && bounds) || (low === null && high === null) ? null : [low, high]);
   };
   const fields = ["from", "to"].map((name, i) => {
     const kind = column.kind === "date" ? "date" : "number";
