@@ -34,6 +34,8 @@ from pipeline.tasks.erasure.rules import Targets, has_mark, is_short
 
 _TEXT_FIELD = re.compile("(?i)text|content|message|comment|title|summary|document|desc|评论|内容|正文|标题|摘要")
 _OTHER_FIELD = re.compile("(?i)id$|count|num|like|time|date|type|code|label")  # a fact about a text
+_MOST_LISTS = 1_000  # of comments in a record; of more the record goes as a whole
+_COMMENTS_FIELD = re.compile("(?i)comment|repl|评论|回复")
 _PERSON_FIELD = re.compile("(?i)user|author|creator|owner|member|uid|mid|用户|作者")
 
 
@@ -216,6 +218,12 @@ def _clean_lines(path: Path, targets: Targets) -> tuple[bytes | None, int]:
                 changed_count += 1
         values.append(value)
     hits = _find_values(values, targets, "text" if is_plain else "")
+    for number in [*hits]:
+        count = _cut_comments(values[number], targets)
+        if count and not _find_values([values[number]], targets):
+            lines[number] = f"{json.dumps(values[number], ensure_ascii=False)}\n"
+            changed_count += count
+            hits.remove(number)
     remaining = [line for number, line in enumerate(lines) if number not in hits]
     return "".join(remaining).encode(encoding), len(hits) + changed_count
 
@@ -234,20 +242,40 @@ def _list_leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
             yield name, str(value).strip()
 
 
+def _cut_comments(record: Any, targets: Targets) -> int:
+    """Cut erased comments out of the lists of comments in a record, of which others may stay; return their count."""
+    lists: list[tuple[str, list[Any]]] = []
+    pending = [("", record)]
+    while pending:
+        name, value = pending.pop()
+        if isinstance(value, dict):
+            pending += [(str(inner_name), inner) for inner_name, inner in value.items()]
+        elif isinstance(value, list):
+            lists += [(name, value)] if _COMMENTS_FIELD.search(name) else []
+            pending += [(name, inner) for inner in value]
+    count = 0
+    for name, comments in reversed(lists[:_MOST_LISTS]):  # answers before the comments that hold them
+        hits = _find_values(comments, targets, name)
+        comments[:] = [comment for number, comment in enumerate(comments) if number not in hits]
+        count += len(hits)
+    return count
+
+
 def _clean_json(path: Path, targets: Targets) -> tuple[bytes | None, int]:
     text, encoding = _decode(path)
     value = parse_json(text)
     if not _find_values([value], targets):
         return text.encode(encoding), 0
+    count = _cut_comments(value, targets)
     members = {"": value, **(value if isinstance(value, dict) else {})}
     name, rows = next(((name, member) for name, member in members.items() if isinstance(member, list)), ("", None))
-    if rows is None:
-        return None, 1
-    hits = _find_values(rows, targets, name)
-    rows[:] = [row for number, row in enumerate(rows) if number not in hits]
+    if rows is not None:
+        hits = _find_values(rows, targets, name)
+        rows[:] = [row for number, row in enumerate(rows) if number not in hits]
+        count += len(hits)
     if _find_values([value], targets):
-        return None, len(hits) + 1
-    return json.dumps(value, ensure_ascii=False).encode(encoding), len(hits)
+        return None, count + 1
+    return json.dumps(value, ensure_ascii=False).encode(encoding), count
 
 
 def _compile_element(name: str) -> re.Pattern[str]:

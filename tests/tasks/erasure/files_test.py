@@ -119,6 +119,11 @@ def test_half_an_emoji_costs_no_other_record(tmp_path: Path) -> None:
     path, markup = tmp_path / "a.json", TEXT.replace(" ", " <img alt='' src=u><br/>")
     assert clean(path, f'[{{"text": "\\ud83d"}}, {{"text": "{TEXT}"}}, {{"text": "{markup}"}}]', is_hit=False) == 2
     assert len(json.loads(path.read_text())) == 1
+    for name in ("a.json", "a.jsonl"):  # nor other comments of an article
+        comments = [{"text": TEXT}, {"text": "fine", "replies": [{"text": TEXT}, {"text": "too"}]}]
+        assert clean(tmp_path / name, json.dumps({"title": "t", "comments": comments}), is_hit=False) == 2
+        remaining = {"title": "t", "comments": [{"text": "fine", "replies": [{"text": "too"}]}]}
+        assert json.loads((tmp_path / name).read_text()) == remaining
 
 
 SHEET = (
