@@ -195,10 +195,10 @@ def build_recogniser(model: "Model") -> "SubtextModel":
 
 
 def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
-    """Evaluate a recogniser on labelled comments; comments of another data set than its own are all test."""
+    """Evaluate a recogniser on labelled comments; of another data set all are test that it did not learn from."""
     model = load_model(ref)
     if hash_rows(rows) != model.config.get("data_hash"):
-        rows = rows.with_columns(split=pl.lit("test"))
+        rows = model_registry.split_seen(rows, "text", model.model_id)
     return measure(rows, build_recogniser(model))
 
 

@@ -94,6 +94,7 @@ def test_a_rival_is_compared_on_texts_that_it_read_without_their_labels(
     hashes = hash_text(pl.Series([row["text"] for row in later_rows]))
     assert read.filter(pl.col("text_hash").is_in(hashes.implode()))["is_labelled"].to_list() == [False] * 24
     release("second", later_rows)
+    assert set(recogniser.evaluate(recogniser.read_released(), first)["split"]) == {"train", "test"}
     monkeypatch.setattr(promotion, "MIN_ROWS", 1)
     promoted = model_registry.read_model(recogniser.train(DAY, changes=SMALL))["promotion"]
     compared = {row["rival"]: row["rows"] for row in promoted["comparisons"]}
