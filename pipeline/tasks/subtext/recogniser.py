@@ -55,7 +55,9 @@ def read_released(release: str | None = None) -> pl.DataFrame:
         ]
         remedy = "; ".join(lines) or "`undertone label release` publishes labels"
         raise Missing(f"annotated_comments holds nothing to learn from; {remedy}")
-    return contexts.split_by_topic(examples.unique(("text", "context"), maintain_order=True))
+    distinct = examples.unique(("text", "context"), keep="last", maintain_order=True)  # with the last release's label
+    left_out.record_rows(KIND, {"repeated_text": examples.height - distinct.height}, "text")
+    return contexts.split_by_topic(distinct)
 
 
 def list_simulated_rows() -> pl.Series:

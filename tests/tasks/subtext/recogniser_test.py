@@ -79,6 +79,9 @@ def test_a_release_becomes_a_model_in_force(published: None, monkeypatch: pytest
     promoted = model_registry.read_model(recogniser.train(DAY, changes={**SMALL, "seed": 7}))["promotion"]
     assert [row["rival"] for row in promoted["comparisons"]] == ["majority", "svm", promotion.IN_FORCE]
     assert promoted["replaced"] == first
+    release("csd_2", [{**labelled(2)[0], "label": "0"}])  # labelled again, with another result
+    assert recogniser.read_released().filter(context="第0个话题")["label"].to_list() == ["0"]
+    assert ("repeated_text", 1) in [row[1:3] for row in left_out.list_rows() if row.step == "subtext"]
 
 
 def test_a_rival_is_compared_on_texts_that_it_read_without_their_labels(
