@@ -34,12 +34,10 @@ def recover(rows: pl.DataFrame, options: asking.Options) -> pl.DataFrame:
     return _add_recoveries(rows, ask)
 
 
-def _add_recoveries(
-    rows: pl.DataFrame, recover_filled: Callable[[pl.DataFrame], Sequence[recovery.Parsed]]
-) -> pl.DataFrame:
-    """Add plain, meaning and reason, as a function of the rows with a text returns them."""
+def _add_recoveries(rows: pl.DataFrame, write: Callable[[pl.DataFrame], list[recovery.Parsed]]) -> pl.DataFrame:
+    """Add plain, meaning and reason, which a function writes for the rows with a text."""
     has_text = rows.select(~pl.col("text").fill_null("").str.contains(BLANK)).to_series()
-    recovered, none = iter(recover_filled(rows.filter(has_text))), recovery.Parsed(None, None, "no_text")
+    recovered, none = iter(write(rows.filter(has_text))), recovery.Parsed(None, None, "no_text")
     parsed = [next(recovered) if is_filled else none for is_filled in has_text]
     schema = dict.fromkeys(COLUMNS, pl.String)
     return rows.drop(*schema, strict=False).hstack(pl.DataFrame(parsed, schema=schema, orient="row"))
