@@ -72,7 +72,7 @@ def data_sets(
     Example: `undertone study data-sets`
     """
     warehouse.create()
-    if not (names := source or studies.list_sources()):
+    if not (names := list(dict.fromkeys(source or studies.list_sources()))):
         raise Missing("there are no sentences; `undertone pairs import SOURCE PATH`")
     with track("scoring") as on_progress:
         staged = [studies.stage_data_set(name, day, model, on_progress=on_progress, seed=seed) for name in names]
@@ -103,7 +103,8 @@ def detection(
     with track("asking") as on_progress:
         options = options._replace(on_progress=on_progress)
         try:
-            staged = [retry(studies.stage_detection, name, day, options, model, limit) for name in source]
+            names = dict.fromkeys(source)
+            staged = [retry(studies.stage_detection, name, day, options, model, limit) for name in names]
         except Refused:  # nothing is answered about a source
             finish(summary, as_json)
             raise

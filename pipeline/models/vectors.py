@@ -29,7 +29,6 @@ def load_or_encode(
     path = folder / f"{key.hexdigest()}.npy"
     try:
         os.utime(path)  # in use: not to be swept as old
-        mapped: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         # long and short texts apart, so that each chunk can be cut into batches of equal lengths
         order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
@@ -41,7 +40,7 @@ def load_or_encode(
                 rows[chunk] = encode(encoder, [texts[i] for i in chunk], on_progress)
             rows.flush()
             del rows
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
     else:
         on_progress(len(texts))
+    mapped: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     return mapped

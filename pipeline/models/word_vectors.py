@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import BadInput
-from pipeline.io.atomic import replace_file
 from pipeline.io.lines import read_lines
 
 Vectors = npt.NDArray[np.float32]
@@ -68,16 +67,6 @@ def _parse_numbers(fields: list[str]) -> Vectors | None:
     except ValueError:
         return None
     return vector if np.isfinite(vector).all() else None
-
-
-def write(path: Path, word_vectors: WordVectors) -> None:
-    """Write vectors atomically in GloVe's format, from which they come back; BadInput for words that no line holds."""
-    for word in word_vectors.words:
-        if not word.strip(" ") or len(f"{word}.".splitlines()) > 1:
-            raise BadInput(f"{path}: {word!r:.40} cannot be a word of the format")
-    with replace_file(path) as draft, draft.open("w", encoding="utf-8") as file:
-        for word, vector in zip(word_vectors.words, word_vectors.vectors, strict=True):
-            file.write(f"{word} {' '.join(map(str, vector))}\n")
 
 
 def find_rows(row_of: Mapping[str, int], word: str) -> list[int]:

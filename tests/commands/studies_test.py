@@ -89,8 +89,8 @@ def test_data_sets(run: Run, source: str, model_dir: Path) -> None:
     assert {(row["study"], row["subset"], row["row_count"]) for row in rows} == {
         ("data_sets", source, 3), ("data_sets", f"{source}:implicit", 1), ("diversity", source, 3),
     }  # fmt: skip
-    second = run("study", "data-sets", "--day", DAY, "--model", model_dir, "--source", source, "--seed", 1, "--json")
-    assert second.rows == [*rows, notes]
+    more = ("--source", source, "--source", source, "--seed", 1, "--json")
+    assert run("study", "data-sets", "--day", DAY, "--model", model_dir, *more).rows == [*rows, notes]
 
 
 def test_what_data_sets_leave_out(run: Run, tables: Path, model_dir: Path) -> None:

@@ -1,15 +1,12 @@
-"""Files of word vectors: read, written, refused with file and line; words without a vector."""
+"""Files of word vectors: read, refused with file and line; words without a vector."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from pipeline.errors import BadInput
-from pipeline.models.word_vectors import WordVectors, find_rows, read, write
+from pipeline.models.word_vectors import find_rows, read
 
 GLOVE = "的 0.1 0.2 -0.3\n天气 1 2 3\n. . . 4e-1 5 6\n，\u3000 7 8 9\n"
 
@@ -55,25 +52,6 @@ def test_what_is_no_file_of_vectors(tmp_path: Path, text: str, message: str) -> 
     """A line of another width, what is no finite number, too few lines: BadInput with file and line."""
     with pytest.raises(BadInput, match=rf"vectors\.txt.*{message}"):
         read(file_of(tmp_path, text))
-
-
-@given(arrays(np.float32, (5, 3), elements=st.floats(-(2.0**99), 2.0**99, width=32)))
-def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, numbers: np.ndarray) -> None:
-    """Words, also with blanks and of digits and signs, and numbers come back to the bit."""
-    words, path = ["好", "a b", ". .", "1x", "e\u0301\u3000"], tmp_path_factory.mktemp("vectors") / "v.txt"
-    write(path, WordVectors(words, numbers))
-    word_vectors = read(path)
-    assert word_vectors.words == words
-    assert np.array_equal(word_vectors.vectors, numbers)
-    assert list(path.parent.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("word", ["", " ", "a\nb", "a\u2028b"])
-def test_words_that_no_line_can_hold(tmp_path: Path, word: str) -> None:
-    """A word with a line's end in it, or none at all, is BadInput and nothing is written."""
-    with pytest.raises(BadInput, match="cannot be a word"):
-        write(tmp_path / "v.txt", WordVectors([word], np.ones((1, 2), np.float32)))
-    assert not any(tmp_path.iterdir())
 
 
 def test_words_without_a_vector() -> None:

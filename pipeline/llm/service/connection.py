@@ -20,7 +20,6 @@ from openai import APIConnectionError  # noqa: TID253 - this module is imported 
 from pipeline.errors import BadInput
 from pipeline.llm.request import MODERATION, Request
 from pipeline.llm.service import limits, replies
-from pipeline.llm.service.limits import ANSWER_BYTES, CONNECT_SECONDS, FILE_BYTES, FILE_SECONDS, is_doubtful
 from pipeline.llm.service.replies import Reply, clean_text, make_printable
 from pipeline.text.redact import mask_secrets
 
@@ -164,7 +163,7 @@ def create_client(base_url: str, timeout: float) -> httpx2.Client:
     url, proxies = httpx2.URL(base_url), getproxies()
     proxy = None if proxy_bypass(url.host) else proxies.get(url.scheme) or proxies.get("all")
     transport = _Transport(timeout, f"http://{proxy}" if proxy and "://" not in proxy else proxy)
-    seconds = httpx2.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS))
+    seconds = httpx2.Timeout(timeout, connect=min(timeout, limits.CONNECT_SECONDS))
     headers = {"Accept-Encoding": "identity"}
     return httpx2.Client(transport=transport, follow_redirects=False, timeout=seconds, headers=headers)
 
@@ -219,16 +218,16 @@ class _Transport(httpx2.HTTPTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         is_file = "/files" in request.url.path
-        self._clock.ends_at = time.monotonic() + (FILE_SECONDS if is_file else self._seconds)
+        self._clock.ends_at = time.monotonic() + (limits.FILE_SECONDS if is_file else self._seconds)
         try:
             response = super().handle_request(request)
         except _UNSENT:
             raise
         except httpx2.TransportError as why:
             raise _build_interruption(request, why) from why
-        body = _Body(request, response, FILE_BYTES if is_file else ANSWER_BYTES)
+        body = _Body(request, response, limits.FILE_BYTES if is_file else limits.ANSWER_BYTES)
         headers = response.headers
-        if request.url.path.endswith(_BILLED) and is_doubtful(response.status_code):
+        if request.url.path.endswith(_BILLED) and limits.is_doubtful(response.status_code):
             headers["x-should-retry"] = "false"  # the SDK obeys; the run sends it again, under its limit on cost
         return httpx2.Response(response.status_code, headers=headers, stream=body, extensions=response.extensions)
 

@@ -7,7 +7,7 @@ A scorer is measured on rows of group (drawn as a whole for intervals), item (wi
 text, and a value of each text. The items are graded groups or pairs; of labelled texts all values are compared.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,28 +44,24 @@ def _build_features(name: str) -> Any:
     }[name]
 
 
-def _fit_baseline(
-    name: str, texts: Texts, sources: Texts, target: Floats, estimator: Any
-) -> Callable[[Texts, Texts], Any]:
+def _fit_baseline(name: str, inputs: Any, target: Floats, estimator: Any) -> Any:
     from sklearn.pipeline import make_pipeline
 
-    def select_inputs(texts: Texts, sources: Texts) -> Any:
-        return np.array(sources, dtype=object).reshape(-1, 1) if name == "source" else list(texts)
-
-    model = make_pipeline(_build_features(name), estimator).fit(select_inputs(texts, sources), target)
-    predict = model.decision_function if hasattr(model, "decision_function") else model.predict
-    return lambda texts, sources: predict(select_inputs(texts, sources))
+    return make_pipeline(_build_features(name), estimator).fit(inputs, target)
 
 
 def score_pairs(train: pl.DataFrame, test: pl.DataFrame, name: str) -> tuple[Floats, Floats, Floats]:
     """Score the implicit, explicit and negative sentences of `test` with a baseline fitted on `train`: [n] each."""
     from sklearn.linear_model import LogisticRegression
 
-    texts = [*train["implicit"], *train["explicit"]]
-    target = np.repeat([1.0, 0.0], train.height)
-    predict = _fit_baseline(name, texts, [*train["source"]] * 2, target, LogisticRegression(max_iter=1000))
-    sources, sides = [*test["source"]], ("implicit", "explicit", "negative")
-    i1, i2, i3 = (np.asarray(predict([*test[side]], sources), float) for side in sides)
+    def list_inputs(rows: pl.DataFrame, *sides: str) -> Any:
+        texts = [text for side in sides for text in rows[side]]
+        return np.array([*rows["source"]] * len(sides), object).reshape(-1, 1) if name == "source" else texts
+
+    inputs, target = list_inputs(train, "implicit", "explicit"), np.repeat([1.0, 0.0], train.height)
+    score = _fit_baseline(name, inputs, target, LogisticRegression(max_iter=1000)).decision_function
+    sides = ("implicit", "explicit", "negative")
+    i1, i2, i3 = (np.asarray(score(list_inputs(test, side)), float) for side in sides)
     return i1, i2, i3
 
 
@@ -81,10 +77,8 @@ def audit(pairs: pl.DataFrame) -> pl.DataFrame:
     else:
         parts = [*_split_crosswise(pairs, "cluster_id" if "cluster_id" in pairs.columns else "implicit")]
     rows: list[tuple[str, str, float, int]] = []
-    for name in BASELINES:
+    for name in BASELINES if parts else ():
         scored_parts = [(test, *score_pairs(train, test, name)) for train, test in parts]
-        if not scored_parts:
-            continue
         sources = np.concatenate([test["source"].to_numpy() for test, *_ in scored_parts])
         i1, i2, i3 = (np.concatenate([part[side] for part in scored_parts]) for side in (1, 2, 3))
         for subset in ("all", *sorted(set(sources))):
@@ -126,27 +120,22 @@ def predict_levels(name: str, rows: pl.DataFrame, training_rows: pl.DataFrame | 
     Rows have group, level and text. A group is in one part of the crosswise fit. A level counts as its difference from
     the mean of its group, or of its `item` where there is that column.
     """
+    values, numbered = np.zeros(rows.height), rows.with_row_index("row")
+    parts = _split_crosswise(numbered, "group")
     if training_rows is not None and training_rows.height:
-        return _predict_levels(name, training_rows, rows)
-    values = np.zeros(rows.height)
-    for train, test in _split_crosswise(rows.with_row_index("row"), "group"):
-        values[test["row"]] = _predict_levels(name, train, test)
+        parts = iter([(training_rows, numbered)])
+    for train, test in parts:
+        level = pl.col("level") - pl.col("level").mean().over("item" if "item" in train.columns else "group")
+        target = train.select(level.cast(pl.Float64)).to_series().to_numpy()
+        values[test["row"]] = predict_values(name, train["text"].to_list(), target, test["text"].to_list())
     return values
-
-
-def _predict_levels(name: str, training_rows: pl.DataFrame, rows: pl.DataFrame) -> Floats:
-    unit = "item" if "item" in training_rows.columns else "group"
-    level = pl.col("level") - pl.col("level").mean().over(unit)
-    target = training_rows.select(level.cast(pl.Float64)).to_series().to_numpy()
-    return predict_values(name, training_rows["text"].to_list(), target, rows["text"].to_list())
 
 
 def predict_values(name: str, training_texts: Texts, target: Floats, texts: Texts) -> Floats:
     """Predict the values of texts by a baseline (`length`, `punctuation`, `words`) fitted to those of others: [n]."""
     from sklearn.linear_model import Ridge
 
-    predict = _fit_baseline(name, training_texts, [""] * len(training_texts), target, Ridge())
-    return np.asarray(predict(texts, [""] * len(texts)), float)
+    return np.asarray(_fit_baseline(name, training_texts, target, Ridge()).predict(texts), float)
 
 
 TAU, SHARE, AUC = "kendall_tau", "pairs_in_order", "auc"

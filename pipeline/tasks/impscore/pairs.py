@@ -17,7 +17,7 @@ from pipeline.tasks.record import runs
 from pipeline.tasks.record.replace import replace_rows
 
 ORIGIN = "pairs"
-OTHER_QUESTIONS = "^(problematic_|graded_|recover_|choose_meaning_|moderation$)"  # prompts for other answers
+OTHER_QUESTIONS = "^(problematic_|graded_|recover_|choose_meaning_|judge_|moderation$)"  # prompts for other answers
 
 
 def import_sentences(source: str, path: str, day: str, run_id: str = "cli", *, is_own: bool = False) -> int:

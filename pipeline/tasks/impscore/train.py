@@ -122,9 +122,10 @@ def choose_split(profile: str) -> str:
 
 
 def evaluate(rows: pl.DataFrame, model: str | None = None, on_progress: OnProgress = lambda _: None) -> pl.DataFrame:
-    """Evaluate a model on rows of `pairs`, all test unless it was trained on them; return rows of `evaluations`."""
-    if hash_in_order(rows) != scoring.load_model(model).config.get("pairs_hash"):
-        rows = rows.with_columns(split=pl.lit("test"))
+    """Evaluate a model on rows of `pairs`; those of other pairs than its own are test unless it learned from them."""
+    trained = scoring.load_model(model)
+    if hash_in_order(rows) != trained.config.get("pairs_hash"):
+        rows = model_registry.split_seen(rows, "implicit", trained.model_id)
     return evaluate_triples(rows, scoring.score_triples(rows, model, on_progress))
 
 

@@ -30,12 +30,8 @@ class Choice(NamedTuple):
         """Load the model."""
         from pipeline.training import registry
 
-        return registry.fetch(self.folder.parent, self.model_id) if self.is_registered else registry.read(self.folder)
-
-    @property
-    def is_registered(self) -> bool:
-        """Whether the folder is one of the registry, so that its name is the id."""
-        return self.folder == settings.models() / self.model_id
+        is_registered = self.folder == settings.models() / self.model_id  # so that its name is the id
+        return registry.fetch(self.folder.parent, self.model_id) if is_registered else registry.read(self.folder)
 
 
 def choose_model(kind: str, ref: str | None = None, day: str | None = None) -> Choice | None:

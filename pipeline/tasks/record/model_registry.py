@@ -148,9 +148,7 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
     def is_unseen(texts: pl.Series) -> pl.Series:
         if rival is None or rival.config.get("data_hash") == data_hash:
             return texts.is_not_null()
-        rows = warehouse.scan("training_texts", pl.col("model_id") == rival.model_id).collect()
-        hashes = rows.filter(pl.col("is_labelled").fill_null(value=True))["text_hash"]
-        return ~hash_text(texts).is_in(hashes.implode())
+        return mark_unseen(texts, rival.model_id)
 
     model = registry.read(settings.models() / model_id)
     with logs.hide_answers():
@@ -169,6 +167,21 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
         "reason": why, "replaced": choice.model_id if choice and not choice.is_shipped else None,
         "comparisons": comparisons,
     }  # fmt: skip
+
+
+def mark_unseen(texts: pl.Series, model_id: str) -> pl.Series:
+    """Mark the texts whose labels a model did not learn from, as far as `training_texts` shows: [n]."""
+    if not settings.has_catalog():
+        return texts.is_not_null()
+    rows = warehouse.scan("training_texts", pl.col("model_id") == model_id).collect()
+    hashes = rows.filter(pl.col("is_labelled").fill_null(value=True))["text_hash"]
+    return ~hash_text(texts).is_in(hashes.implode())
+
+
+def split_seen(rows: pl.DataFrame, column: str, model_id: str) -> pl.DataFrame:
+    """Give the split `train` to rows whose text a model learned from with its label, and `test` to the others."""
+    is_unseen = mark_unseen(rows[column], model_id)
+    return rows.with_columns(split=pl.when(is_unseen).then(pl.lit("test")).otherwise(pl.lit("train")))
 
 
 def locate_state(*facts: object) -> Path:

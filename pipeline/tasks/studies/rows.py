@@ -102,10 +102,9 @@ def stage_data_set(
     scored = references.add_readings(rows, "text", model, references.load_reference(model), on_progress)
     study_rows = []
     for subset, part in ((source, scored), (f"{source}:implicit", scored.filter(pl.col("label") == "implicit"))):
-        if part.height:
-            study_rows += _summarize_values("data_sets", day, subset, part["implicitness"], model_id)
-            if part["percentile"].count():
-                study_rows += _summarize_values("data_sets", day, subset, part["percentile"], model_id)
+        for column in ("implicitness", "percentile"):
+            if part[column].count():
+                study_rows += _summarize_values("data_sets", day, subset, part[column], model_id)
     count = min(studies.PAIRS, possible := rows.height * (rows.height - 1) // 2)
     if possible < studies.PAIRS:
         counts = f"{rows.height:,} sentences have {possible:,} pairs, fewer than the paper's {studies.PAIRS:,}"

@@ -55,7 +55,9 @@ def read_released(release: str | None = None) -> pl.DataFrame:
         ]
         remedy = "; ".join(lines) or "`undertone label release` publishes labels"
         raise Missing(f"annotated_comments holds nothing to learn from; {remedy}")
-    return contexts.split_by_topic(examples.unique(("text", "context"), maintain_order=True))
+    distinct = examples.unique(("text", "context"), keep="last", maintain_order=True)  # with the last release's label
+    left_out.record_rows(KIND, {"repeated_text": examples.height - distinct.height}, "text")
+    return contexts.split_by_topic(distinct)
 
 
 def list_simulated_rows() -> pl.Series:
@@ -195,10 +197,10 @@ def build_recogniser(model: "Model") -> "SubtextModel":
 
 
 def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
-    """Evaluate a recogniser on labelled comments; comments of another data set than its own are all test."""
+    """Evaluate a recogniser on labelled comments; of another data set all are test that it did not learn from."""
     model = load_model(ref)
     if hash_rows(rows) != model.config.get("data_hash"):
-        rows = rows.with_columns(split=pl.lit("test"))
+        rows = model_registry.split_seen(rows, "text", model.model_id)
     return measure(rows, build_recogniser(model))
 
 

@@ -1,6 +1,6 @@
 """Recovering what comments mean as tasks: with a language model, or a model fitted on references (CSD-03)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ import polars as pl
 
 from pipeline.examples.splits import add_split
 from pipeline.io.atomic import check_empty
+from pipeline.io.visible import BLANK
 from pipeline.llm.questions import recovery
 from pipeline.tasks import asking
 from pipeline.tasks.record import model_registry
@@ -21,12 +22,23 @@ WIDTH = 64  # of a model with random initial weights
 
 def recover(rows: pl.DataFrame, options: asking.Options) -> pl.DataFrame:
     """Ask a language model for comments in plain words and their meanings: adds plain, meaning, reason for none."""
-    langs, texts = _detect_languages(rows), rows["text"].to_list()
-    questions = [recovery.format_question(text, context) for text, context in zip(texts, rows["context"], strict=True)]
-    answers = _ask("recover", langs, questions, options)
-    none = recovery.Parsed(None, None, "no_answer")
-    asked = zip(answers, texts, langs, strict=True)
-    parsed = [none if answer is None else recovery.parse(answer, text, lang) for answer, text, lang in asked]
+
+    def ask(filled: pl.DataFrame) -> list[recovery.Parsed]:
+        langs, texts = _detect_languages(filled), filled["text"].to_list()
+        questions = [recovery.format_question(*row) for row in filled.select("text", "context").iter_rows()]
+        answers = _ask("recover", langs, questions, options)
+        none = recovery.Parsed(None, None, "no_answer")
+        asked = zip(answers, texts, langs, strict=True)
+        return [none if answer is None else recovery.parse(answer, text, lang) for answer, text, lang in asked]
+
+    return _add_recoveries(rows, ask)
+
+
+def _add_recoveries(rows: pl.DataFrame, write: Callable[[pl.DataFrame], list[recovery.Parsed]]) -> pl.DataFrame:
+    """Add plain, meaning and reason, which a function writes for the rows with a text."""
+    has_text = rows.select(~pl.col("text").fill_null("").str.contains(BLANK)).to_series()
+    recovered, none = iter(write(rows.filter(has_text))), recovery.Parsed(None, None, "no_text")
+    parsed = [next(recovered) if is_filled else none for is_filled in has_text]
     schema = dict.fromkeys(COLUMNS, pl.String)
     return rows.drop(*schema, strict=False).hstack(pl.DataFrame(parsed, schema=schema, orient="row"))
 
@@ -82,8 +94,8 @@ def generate(rows: pl.DataFrame, model: str) -> pl.DataFrame:
     """Recover meanings with a fitted model; return the rows with plain (always null), meaning and reason."""
     from pipeline.models.subtext import seq2seq
 
-    texts = seq2seq.generate(seq2seq.load(model), rows["text"].to_list(), rows["context"].to_list())
-    meaning = pl.Series("meaning", texts, dtype=pl.String).str.strip_chars().replace("", None)
-    reason = pl.when(pl.col("meaning").is_null()).then(pl.lit("empty"))
-    generated_rows = rows.drop(*COLUMNS, strict=False).hstack([meaning])
-    return generated_rows.with_columns(plain=pl.lit(None, pl.String), reason=reason)
+    def write(filled: pl.DataFrame) -> list[recovery.Parsed]:
+        texts = seq2seq.generate(seq2seq.load(model), filled["text"].to_list(), filled["context"].to_list())
+        return [recovery.Parsed(None, text or None, None if text else "empty") for text in texts]
+
+    return _add_recoveries(rows, write)

@@ -18,6 +18,7 @@ from pipeline.metrics.impscore.studies import average_correlations, tabulate_fig
 from pipeline.models.encoder import Encoder, describe_encoder
 from pipeline.models.impscore import Meaning, Metric, distance, pragmatic_distance
 from pipeline.models.vectors import load_or_encode
+from pipeline.tables import empty
 from pipeline.training.impscore import fit as impscore
 from pipeline.training.impscore.fit import Embedding, Frozen, Recipe, Tuned, make_corpus
 
@@ -81,10 +82,7 @@ def fit(
     return Head(result.tensors, config, result.history, triples, graded)
 
 
-COLUMNS = {
-    **dict.fromkeys(("metric", "split", "subset"), pl.String), "epoch": pl.Int64, "value": pl.Float64,
-    "baseline": pl.Float64, "baseline_name": pl.String, "pair_count": pl.Int64,
-}  # fmt: skip
+COLUMNS = empty("evaluations").drop("kind", "day", "model_id").schema
 
 
 def evaluate(pairs: pl.DataFrame, triples: pl.DataFrame, seed: int) -> pl.DataFrame:
@@ -161,7 +159,7 @@ def _measure_choices(graded: pl.DataFrame, seed: int, metric: Metric) -> float:
 
 
 def _fill_columns(frame: pl.DataFrame) -> pl.DataFrame:
-    return pl.concat([pl.DataFrame(schema=COLUMNS), frame], how="diagonal_relaxed").cast(pl.Schema(COLUMNS))
+    return pl.concat([pl.DataFrame(schema=COLUMNS), frame], how="diagonal_relaxed").cast(COLUMNS)
 
 
 def evaluate_heads(pairs: pl.DataFrame, heads: Sequence[tuple[str, Head]], seed: int) -> pl.DataFrame:

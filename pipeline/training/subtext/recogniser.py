@@ -80,7 +80,7 @@ class Reader:
     ) -> None:
         self.recipe, self.words, self.linear, self.encoder = recipe, words, linear, encoder
         self.place = {word: row for row, word in enumerate(words, 1)}  # row 0 is padding
-        self.cut = segment.load_tokenizer(recipe.tokenizer).cut
+        self.split_words = partial(segment.split_words, cut=segment.load_tokenizer(recipe.tokenizer).cut)
 
     def tokenize(self, text: str) -> list[tuple[str, ...]]:
         """Return the tokens of a text: words, or characters, each with its word."""
@@ -101,10 +101,6 @@ class Reader:
         numbers = np.array([[distinct[text] for text in column] for column in (texts, contexts)], np.int64)
         tensor = None if logits is None else torch.from_numpy(logits).float()
         return Inputs(rows, extra, numbers[0], numbers[1], tensor)
-
-    def split_words(self, text: str) -> list[str]:
-        """Return the words of a text."""
-        return segment.split_words(text, self.cut)
 
     def _index_words(self, texts: list[str]) -> tuple[list[Tensor], Tensor | None]:
         unknown_ids: dict[str, int] = {}

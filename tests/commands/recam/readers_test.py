@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.models import word_vectors
-from pipeline.models.word_vectors import WordVectors
 from pipeline.tasks.recam import abstractness, targets
 from pipeline.tasks.record import model_registry
 from tests.commands.conftest import Run
@@ -19,13 +17,18 @@ NUMBERS = ("epochs=40", "learning_rate=0.01", "hidden=[16,8]", "members=1", "bat
 SMALL = [word for number in NUMBERS for word in ("--set", number)]
 
 
+def write_vectors(path: Path, words: list[str], rows: np.ndarray) -> None:
+    """Write vectors in GloVe's format."""
+    path.write_text("".join(f"{word} {' '.join(map(str, row))}\n" for word, row in zip(words, rows, strict=True)))
+
+
 @pytest.fixture
 def vectors(tmp_path: Path) -> Path:
     """Vectors whose first number is how concrete a word is."""
     rows = np.random.default_rng(1).normal(size=(60, 4)).astype(np.float32)
     rows[:, 0] = np.linspace(-2, 2, 60)
     path = tmp_path / "vectors.txt"
-    word_vectors.write(path, WordVectors(WORDS, rows))
+    write_vectors(path, WORDS, rows)
     return path
 
 
@@ -78,7 +81,7 @@ def test_a_scorer_of_the_tables_is_compared(run: Run, tables: Path, tmp_path: Pa
     rows = np.random.default_rng(1).normal(size=(300, 4)).astype(np.float32)
     rows[:, 0] = numbers
     vectors, ratings = tmp_path / "v.txt", tmp_path / "r.csv"
-    word_vectors.write(vectors, WordVectors(words, rows))
+    write_vectors(vectors, words, rows)
     lines = [f"{word},{400 + 100 * number:.2f}" for word, number in zip(words, numbers, strict=True)]
     ratings.write_text("\n".join(["WORD,CONC", *lines]), encoding="utf-8")
     command = ("train", "abstractness", "--ratings", ratings, "--vectors", vectors, "--day", "2026-11-19")
@@ -86,7 +89,7 @@ def test_a_scorer_of_the_tables_is_compared(run: Run, tables: Path, tmp_path: Pa
     first = model_registry.list_models()["model_id"].item()
     assert run("models", "show", first, "--json").json["promotion"]["is_forced"]
     rows[:, 0] = 0  # of no use
-    word_vectors.write(vectors, WordVectors(words, rows))
+    write_vectors(vectors, words, rows)
     run(*command).check(1, "is not promoted: worse than")
     second = next(row for row in model_registry.list_models()["model_id"] if row != first)
     promotion = model_registry.read_model(second)["promotion"]

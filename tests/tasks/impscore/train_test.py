@@ -71,6 +71,13 @@ def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Pat
     promoted = rows.filter("is_promoted").select("model_id", "completion_models").rows()
     assert promoted == [(other_id, ["someone"])]
     assert scoring.find_model_id(DAY) == scoring.find_model_id(None) == other_id != model_id
+    learned = pairs.load_all_pairs().filter(pl.col("split") != "test")["implicit"]
+    pairs_now = load_table("pairs")  # also those of the sample, some of which are what it learned from
+    numbers = train.evaluate(pairs_now, other_id).filter(metric="implicitness_accuracy", subset="all")
+    seen_count = int(pairs_now["implicit"].is_in(learned.implode()).sum())
+    assert dict(numbers.select("split", "pair_count").iter_rows()) == {
+        "train": seen_count, "test": pairs_now.height - seen_count
+    }  # fmt: skip
 
 
 def test_model_row_says_what_it_was_made_of(imported: object) -> None:

@@ -69,7 +69,10 @@ def test_two_sets_of_five_people(items: pl.DataFrame, model: str, tmp_path: Path
     ratings = {row["by"]: row["implicitness_rating"] for row in numbers.to_dicts()}
     assert (ratings["p1"], ratings["p2"]) == (10, 0)  # pairs of five sentences (IMP-37)
     assert set(numbers["n"]) == {5}
-    agreement = rank.measure_agreement(items, user_study.load_orders(items), model)
+    orders = user_study.load_orders(items)
+    with pytest.raises(BadInput, match="rater 'model': the table of agreement has a column of this name"):
+        rank.measure_agreement(items, orders.with_columns(rater=pl.lit("model")), model)
+    agreement = rank.measure_agreement(items, orders, model)
     # set 1: four orders and their opposite; W = ((5 - 1) r + 1) / 5 with the mean Spearman r = (6 - 4) / 10
     assert sorted(agreement["concordance"]["kendall_w"]) == pytest.approx([0.36, 1.0])
     assert set(agreement["kendall"]["set"]) == {1, 2}

@@ -20,6 +20,7 @@ from pipeline.llm.ledger import answers as ledger
 from pipeline.llm.questions import judging
 from pipeline.metrics.impscore.studies import kendall_tau
 from pipeline.tasks import asking
+from pipeline.tasks.impscore import pairs
 from pipeline.tasks.judging import judge as work
 from pipeline.tasks.judging.judge import Judgement
 from pipeline.tasks.judging.modes import LOGPROBS, Plan
@@ -84,6 +85,7 @@ def test_the_order_is_recovered(server: Server, plan: Plan) -> None:
     assert ("|lang:en|comparisons:" in signature) == (plan is PAIRWISE)
     assert any("What does it say?" in request["messages"][-1]["content"] for request in server.requests)
     assert len(judge(server, PAIRWISE._replace(rounds=1, comparisons=3)).requests) == 72
+    assert pairs.build(work.SOURCE, str(DAY)) == 0  # a verdict is no explicit form
     assert judge(server, PAIRWISE, ROWS.head(1)).requests == []
     assert left_out.list_lines()[-1] == "en: one text has no value, as there is no other to compare it with"
 

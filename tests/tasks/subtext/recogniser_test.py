@@ -79,6 +79,9 @@ def test_a_release_becomes_a_model_in_force(published: None, monkeypatch: pytest
     promoted = model_registry.read_model(recogniser.train(DAY, changes={**SMALL, "seed": 7}))["promotion"]
     assert [row["rival"] for row in promoted["comparisons"]] == ["majority", "svm", promotion.IN_FORCE]
     assert promoted["replaced"] == first
+    release("csd_2", [{**labelled(2)[0], "label": "0"}])  # labelled again, with another result
+    assert recogniser.read_released().filter(context="第0个话题")["label"].to_list() == ["0"]
+    assert ("repeated_text", 1) in [row[1:3] for row in left_out.list_rows() if row.step == "subtext"]
 
 
 def test_a_rival_is_compared_on_texts_that_it_read_without_their_labels(
@@ -94,6 +97,7 @@ def test_a_rival_is_compared_on_texts_that_it_read_without_their_labels(
     hashes = hash_text(pl.Series([row["text"] for row in later_rows]))
     assert read.filter(pl.col("text_hash").is_in(hashes.implode()))["is_labelled"].to_list() == [False] * 24
     release("second", later_rows)
+    assert set(recogniser.evaluate(recogniser.read_released(), first)["split"]) == {"train", "test"}
     monkeypatch.setattr(promotion, "MIN_ROWS", 1)
     promoted = model_registry.read_model(recogniser.train(DAY, changes=SMALL))["promotion"]
     compared = {row["rival"]: row["rows"] for row in promoted["comparisons"]}

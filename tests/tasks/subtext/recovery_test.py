@@ -95,6 +95,8 @@ def test_both_steps_or_a_reason(reader: Server) -> None:
     sent = reader.sent.total()
     for options in (build_options(reader), Options("small", mode="cache-only")):
         assert_frame_equal(recovery.recover(ROWS, options), first)
+    blank = pl.concat([ROWS.head(1), ROWS.head(2).with_columns(text=pl.Series([None, " "], dtype=pl.String))])
+    assert recovery.recover(blank, build_options(reader))["reason"].to_list() == [None, "no_text", "no_text"]
     assert reader.sent.total() == sent == 4
     completions = warehouse.scan("completions").collect()
     assert set(completions["prompt"]) == {"recover_zh", "recover_en"}
