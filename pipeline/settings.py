@@ -264,7 +264,8 @@ def masked_lm(lang: str, override: str | None = None) -> str:
 
 def threads() -> int:
     """Return the batches that a process encodes at once (OMP_NUM_THREADS); by default one for each core."""
-    return int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+    threads = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]  # OpenMP takes a list, of nested loops
+    return int(threads) if threads.isdecimal() and int(threads) else os.cpu_count() or 1
 
 
 def absolute() -> dict[str, str]:

@@ -35,6 +35,14 @@ def test_empty_is_not_set(monkeypatch: pytest.MonkeyPatch, name: str, read: Call
     assert read() == default
 
 
+def test_threads_are_those_of_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a list, which is of nested loops, the first counts; what is no number above 0 is as if it were not set."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "4,2")
+    assert settings.threads() == 4
+    monkeypatch.setenv("OMP_NUM_THREADS", "many")
+    assert settings.threads() == os.cpu_count()
+
+
 @pytest.mark.parametrize(("name", "read"), SECRETS.items(), ids=SECRETS)
 def test_a_secret_may_be_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, read: Callable[[], object]

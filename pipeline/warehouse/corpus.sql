@@ -5,15 +5,20 @@
 create table corpus.scores as
 with named as (
     select metric, model_id, count(*) as count,
-        if(regexp_full_match(model_id, '[0-9a-f]{64}'), left(model_id, 8), model_id) as model
+        if(regexp_full_match(model_id, '[0-9a-f]{64}'), left(model_id, 8), model_id) as model,
+        regexp_replace(lower(metric || '_' || model), '[^a-z0-9]+', '_', 'g') as name
     from scores
     group by all
+),
+
+placed as (  -- those of the same name have numbers
+    select *, row_number() over (partition by name order by count desc, metric, model_id) as place from named
 )
 
 select 'implicitness' as name, 'implicitness' as label, null as metric, null as model_id
 union all (
-    select regexp_replace(lower(metric || '_' || model), '[^a-z0-9]+', '_', 'g'), metric || ' by ' || model, metric, model_id
-    from named
+    select name || if(place > 1, '_' || place, ''), metric || ' by ' || model, metric, model_id
+    from placed
     where metric <> 'implicitness' or (select count(*) from named where metric = 'implicitness') > 1
     order by count desc, metric, model_id
     limit 24

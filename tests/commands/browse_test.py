@@ -38,6 +38,7 @@ from tests.support.rows.filled import DAY, NEXT, digest, filled
 USER = digest("a person", 32)
 A, B, JUDGE = "implicitness_aaaaaaaa", "implicitness_bbbbbbbb", "quality_judge_x"
 MODELS = {A: ("implicitness", "a" * 64), B: ("implicitness", "b" * 64), JUDGE: ("quality", "judge:x")}
+MODELS[f"{JUDGE}_2"] = ("quality", "judge-x")  # named like the other
 TEXTS = [*HOSTILE, '=HYPERLINK("https://evil.example")', "@SUM(1)", "\u202egnitteg \u200bretteb", "您老可真是准时"]
 LABEL = {"n": 1, "score": A, "rater": "anna"}
 CHINESE = {"among": {"lang": ["zh", "' or 1=1"]}}
@@ -53,6 +54,7 @@ def write_rows() -> pl.DataFrame:
     ))  # fmt: skip
     values = {A: [n * 37 % 60 / 29.9 for n in range(60)], B: [n * 17 % 13 / 10 for n in range(60)]}
     values[JUDGE] = [float(n % 4) if n % 3 == 0 else None for n in range(60)]
+    values[f"{JUDGE}_2"] = [3.0] + [None] * 59
     rows = comments.with_columns(pl.Series(name, column).round(6) for name, column in values.items())
     key = ["source", "day", "thread_id", "comment_id", "text_hash"]
     scores = rows.unpivot([*MODELS], index=key).drop_nulls().to_dicts()

@@ -21,6 +21,7 @@ import psutil
 
 from pipeline import private, settings
 from pipeline.errors import Missing, Retry
+from pipeline.io.atomic import write_text
 
 log = logging.getLogger(__name__)
 PORT = 8080
@@ -134,7 +135,7 @@ def start() -> State:
         )
     _CHILDREN[process.pid] = process
     started = State(pid=process.pid, started=psutil.Process(process.pid).create_time(), url=url, mark=mark)
-    (airflow_home() / "stack.json").write_text(json.dumps(started))
+    write_text(airflow_home() / "stack.json", json.dumps(started))
     try:
         if not _is_healthy(url, HEALTHY, process):
             raise Retry(f"airflow was not healthy after {HEALTHY} s; see {airflow_home() / 'standalone.log'}")
