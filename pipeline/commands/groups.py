@@ -116,6 +116,7 @@ def agree(
     """
     from pipeline.report.impscore import figures
 
+    files.check_folder(figure)
     sentences = graded.read(groups) if groups else read_default_groups()[0]
     orders = graded.read_ratings(ratings, sentences) if ratings else user_study.load_orders(sentences)
     matrices = ranking.measure_agreement(sentences, orders, model)
@@ -143,6 +144,7 @@ def choose(
 
     Examples: `undertone groups choose`; `undertone groups choose --questions mine.jsonl --json`
     """
+    files.check_table(out)
     rows = user_study.read_items("choice", questions)
     if questions:
         ranking.warn_of_training(rows.select(level=1, text="reference"), model, "questions")

@@ -9,9 +9,9 @@ from typer import Argument, Option, echo
 
 from pipeline import warehouse
 from pipeline.collect.columns import parse
-from pipeline.commands.terminal import console
+from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Json, this_run
-from pipeline.errors import BadInput, Missing
+from pipeline.errors import BadInput
 from pipeline.io.atomic import write_text
 from pipeline.label import rating_files
 from pipeline.label.selection import Rules
@@ -208,8 +208,7 @@ def guidelines(
     """
     from pipeline.report.labelling import data_card as page
 
-    if out and not out.parent.is_dir():
-        raise Missing(f"{out}: there is no folder {out.parent}")
+    files.check_folder(out)
     html = page.render_guidelines(lang)
     if out:
         write_text(out, html)

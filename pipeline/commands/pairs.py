@@ -179,8 +179,7 @@ def audit(
     if groups:
         console.show(artefacts.audit_groups(graded.read(groups)), as_json)
         return
-    if figure and not figure.parent.is_dir():
-        raise BadInput(f"{figure}: there is no folder {figure.parent}")
+    files.check_folder(figure)
     accuracies = artefacts.audit(load_pairs(pairs))
     if not accuracies.height:
         raise BadInput("too few pairs to audit: the baselines need some to learn from and others to be measured on")

@@ -8,7 +8,7 @@ from typer import Argument, Exit, Option, echo
 
 from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
-from pipeline.commands.terminal import console, lazy
+from pipeline.commands.terminal import console, files, lazy
 from pipeline.commands.terminal.options import Day, Json, Model
 from pipeline.errors import BadInput, Missing, Refused, format_quantity
 from pipeline.examples.impscore import groups as graded
@@ -143,8 +143,7 @@ def ask_groups(
     if lang not in {"en", "zh"}:
         raise BadInput(f"--lang should be en or zh, not {lang!r}")
     out = lazy.take_renamed("--out", out, old_out)
-    if not out.parent.is_dir():
-        raise BadInput(f"{out}: there is no folder {out.parent}")
+    files.check_folder(out)
     texts = list(dict.fromkeys(line.strip() for _, line in read_lines(intents) if line.strip()))
     if not texts:
         raise BadInput(f"{intents}: the file holds no intent")

@@ -86,6 +86,12 @@ def for_spreadsheets(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.when(is_formula).then(text.str.replace("^", "'")).otherwise(text))
 
 
+def check_folder(path: Path | None) -> None:
+    """Refuse a file, if one is named, in a folder that is not there."""
+    if path and not path.parent.is_dir():
+        raise BadInput(f"{path}: there is no folder {path.parent}")
+
+
 def draft(path: Path) -> Path:
     """Return the path of a file until it is complete."""
     return path.with_name(f".{path.name}.draft")
@@ -102,8 +108,7 @@ class Writer(AbstractContextManager["Writer"]):
         if self.suffix not in WRITES:
             ending = path.suffix or "a file without an ending"
             raise BadInput(f"{path}: cannot write {ending}; there are {', '.join(WRITES)}")
-        if not path.parent.is_dir():
-            raise BadInput(f"{path}: there is no folder {path.parent}")
+        check_folder(path)
         self._schema: pl.Schema | None = None
         self._text: IO[str] | None = None
         self._parquet: pq.ParquetWriter | None = None

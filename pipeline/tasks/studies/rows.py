@@ -230,6 +230,7 @@ def _load_sentences(source: str) -> pl.DataFrame:
 
 def _summarize_values(study: str, day: str, subset: str, values: pl.Series, model_id: str) -> list[dict[str, Any]]:
     """Summarize values by mean, deviation and quantiles; those of percentiles are `percentile_mean`, ...."""
+    values = values.drop_nulls()
     numbers = {"mean": values.mean(), "sd": values.std() or 0.0}
     numbers |= {f"q{round(100 * q):02d}": v for q, v in zip(QUANTILES, compute_quantiles(values), strict=True)}
     prefix, count = "percentile_" * (values.name == "percentile"), len(values)
