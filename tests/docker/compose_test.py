@@ -161,16 +161,6 @@ def test_every_setting_reaches_a_container() -> None:
     assert alerting == {"worker-default", "worker-gpu", "dag-processor", "triggerer"}
 
 
-def test_a_model_of_the_hub_can_be_kept() -> None:
-    """The hub's cache lies in a volume that all workers have, where no search for people's texts reads it."""
-    text = (DOCKER / "Dockerfile").read_text(encoding="utf-8")
-    (cache,), (home,) = (re.findall(rf"\b{name}=(\S+)", text) for name in ("HF_HOME", "UNDERTONE_HOME"))
-    assert cache.startswith(f"{home}/resources/")
-    for name in TASKS:
-        assert any(volume.endswith(f":{home}") for volume in SERVICES[name]["volumes"])
-        assert SERVICES[name]["environment"]["HF_HUB_OFFLINE"] == "${HF_HUB_OFFLINE:-1}"
-
-
 def test_airflow_knows_its_settings() -> None:
     """Each AIRFLOW__ variable, of docker/airflow.env too, is an option of Airflow's: a misspelt one is ignored.
 

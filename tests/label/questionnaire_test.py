@@ -179,20 +179,6 @@ def test_a_span_is_of_its_own_passage() -> None:
     assert schema.parse_span("3-0", "won 3-0", may_quote=True) == (4, 7)
 
 
-@given(st.text(min_size=1, max_size=40), st.data())
-def test_words_of_a_text_are_found_in_it(text: str, data: st.DataObject) -> None:
-    """Any words of a text, whatever the blanks between them, are found where they or the same words stand first."""
-    start = data.draw(st.integers(0, len(text) - 1))
-    quoted = text[start : data.draw(st.integers(start + 1, len(text)))]
-    words = quoted.split()
-    if not words or re.fullmatch(r"\d+-\d+", quoted.strip()):
-        return
-    query = data.draw(st.sampled_from([" ", "\n  "])).join(words)
-    span_start, span_end = schema.parse_span(query, text, may_quote=True)
-    assert text[span_start:span_end].split() == words
-    assert span_start <= start + len(quoted) - len(quoted.lstrip())
-
-
 @pytest.mark.parametrize("ending", [".csv", ".xlsx"])
 def test_a_sheet_goes_out_and_comes_back(tmp_path: Path, ending: str) -> None:
     """Question and first answer stand before the passage; cells filled in, with quoted parts, are answers."""

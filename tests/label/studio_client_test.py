@@ -206,17 +206,6 @@ def test_a_personal_access_token_is_exchanged(studio: Studio, tmp_path: Path) ->
     assert len(label_studio.read_export(tmp_path / "export.json")) == len(studio.tasks) == 110
 
 
-def test_an_exchange_waits_no_longer_than_a_request(studio: Studio) -> None:
-    """The request for an access token has the limits of the one it is made for; httpx gives it none of its own."""
-    with studio_client.connect(studio.url, PERSONAL, 5) as client:
-        request = client.build_request("GET", "/api/projects/")
-        assert client.auth is not None
-        exchange_request = next(client.auth.sync_auth_flow(request))
-    assert exchange_request.url.path == "/api/token/refresh/"
-    assert exchange_request.extensions["timeout"] == request.extensions["timeout"]
-    assert set(request.extensions["timeout"].values()) == {5}
-
-
 def test_a_token_that_stays_refused_ends(studio: Studio) -> None:
     """What was exchanged and is refused at once is Refused, not asked for without end."""
     studio.uses = 0
