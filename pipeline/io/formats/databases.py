@@ -47,13 +47,13 @@ def _query_tables(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def _query_columns(connection: sqlite3.Connection, table: str) -> dict[str, bool]:
-    columns = connection.execute(f"pragma table_xinfo({quote(table)})")
+    columns = connection.execute(f"pragma table_xinfo({escape_name(table)})")
     return {str(name): hidden != _VIRTUAL for _, name, _, _, _, _, hidden in columns}
 
 
 def _query_rows(source: Source, connection: sqlite3.Connection, table: str, names: list[str]) -> Iterator[Row]:
-    columns = ", ".join(map(quote, names))
-    cursor = connection.execute(f"select {columns} from {quote(table)}")  # noqa: S608  # names of its own, quoted
+    columns = ", ".join(map(escape_name, names))
+    cursor = connection.execute(f"select {columns} from {escape_name(table)}")  # noqa: S608  # names of its own, quoted
     for number, values in enumerate(cursor, 1):
         byte_count = sum(len(value) for value in values if isinstance(value, str | bytes))
         source.count_unpacked(byte_count + _ROW_BYTES)
@@ -72,6 +72,6 @@ def _open_database(path: Path, limits: Limits) -> Iterator[sqlite3.Connection]:
             raise BadInput(f"{path}: not a readable SQLite file: {why}") from why
 
 
-def quote(name: str) -> str:
-    """Quote the name of a table or column."""
+def escape_name(name: str) -> str:
+    """Escape the name of a table or column by quotation marks."""
     return '"' + name.replace('"', '""') + '"'

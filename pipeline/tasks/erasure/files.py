@@ -25,7 +25,7 @@ from pipeline.collect.clean import normalise
 from pipeline.collect.sites.markup import extract_exported
 from pipeline.errors import BadInput, Retry
 from pipeline.io.atomic import replace_file
-from pipeline.io.formats.databases import ENDINGS, list_tables, quote
+from pipeline.io.formats.databases import ENDINGS, escape_name, list_tables
 from pipeline.io.lines import parse_json
 from pipeline.io.spreadsheets import unescape_formula
 from pipeline.llm.ledger import answers
@@ -355,13 +355,13 @@ def _clean_database(path: Path, targets: Targets) -> tuple[bytes | None, int]:
             file.backup(copy)
         triggers = copy.execute("select name, sql from sqlite_master where type = 'trigger'").fetchall()
         for name, _ in triggers:
-            copy.execute(f"drop trigger {quote(name)}")
+            copy.execute(f"drop trigger {escape_name(name)}")
         for table, columns in list_tables(path).items():
-            names = ", ".join(map(quote, ["_rowid_", *columns]))
-            rows = copy.execute(f"select {names} from {quote(table)}").fetchall()  # noqa: S608
+            names = ", ".join(map(escape_name, ["_rowid_", *columns]))
+            rows = copy.execute(f"select {names} from {escape_name(table)}").fetchall()  # noqa: S608
             hits = _find_values((dict(zip(columns, row[1:], strict=True)) for row in rows), targets)
             row_ids = [rows[number][:1] for number in hits]
-            copy.executemany(f"delete from {quote(table)} where _rowid_ = ?", row_ids)  # noqa: S608
+            copy.executemany(f"delete from {escape_name(table)} where _rowid_ = ?", row_ids)  # noqa: S608
             count += len(hits)
         for _, statement in triggers:
             copy.execute(statement)
