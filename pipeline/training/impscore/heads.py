@@ -18,7 +18,6 @@ from pipeline.metrics.impscore.studies import average_correlations, tabulate_fig
 from pipeline.models.encoder import Encoder, describe_encoder
 from pipeline.models.impscore import Meaning, Metric, distance, pragmatic_distance
 from pipeline.models.vectors import load_or_encode
-from pipeline.tables import empty
 from pipeline.training.impscore import fit as impscore
 from pipeline.training.impscore.fit import Embedding, Frozen, Recipe, Tuned, make_corpus
 
@@ -82,7 +81,10 @@ def fit(
     return Head(result.tensors, config, result.history, triples, graded)
 
 
-COLUMNS = empty("evaluations").drop("kind", "day", "model_id").schema
+COLUMNS = pl.Schema({
+    **dict.fromkeys(("metric", "split", "subset"), pl.String), "epoch": pl.Int64, "value": pl.Float64,
+    "baseline": pl.Float64, "baseline_name": pl.String, "pair_count": pl.Int64,
+})  # fmt: skip
 
 
 def evaluate(pairs: pl.DataFrame, triples: pl.DataFrame, seed: int) -> pl.DataFrame:
