@@ -67,10 +67,15 @@ def load_pretrained(folder: Path, kind: Any) -> tuple[Any, Any, set[str]]:
     transformers_logging.set_verbosity_error()  # weights that a task does not need, or that are new to it, are no news
     try:
         with refuse_damage(folder, REMEDY):
-            options: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
-            tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-            options |= {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
-            module, loading_info = kind.from_pretrained(folder, **options)
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            module, loading_info = kind.from_pretrained(
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                dtype=torch.float32,
+                output_loading_info=True,
+            )
     finally:
         transformers_logging.set_verbosity(level)
     return tokenizer, module, loading_info["missing_keys"]

@@ -101,11 +101,11 @@ def test_no_csv_runs_a_formula(sign: str) -> None:
 
 
 _SPLICED = {  # where SQL is put together, and of what: never of values that somebody gives
-    ("io/formats/databases.py", "_quote(table)"), ("io/formats/databases.py", "columns"),  # its own names, quoted
+    ("io/formats/databases.py", "escape_name(table)"), ("io/formats/databases.py", "columns"),  # its own names, quoted
+    *(("tasks/erasure/files.py", name) for name in ("escape_name(table)", "escape_name(name)", "names")),
     ("tasks/daily/report.py", "query"), ("tasks/daily/report.py", "int(count)"),  # ours, with marks for values; a number
-    ("tasks/calibration/calibrate.py", "sql"),  # ours
     ("warehouse/query.py", "address"),  # the path of our own draft, quoted: ATTACH takes no parameter
-    ("llm/ledger/tables.py", "table"), ("llm/ledger/tables.py", "name"),  # two of ours
+    ("llm/ledger/tables.py", "table"), ("llm/ledger/tables.py", "name"), ("tasks/calibration/calibrate.py", "sql"),  # ours
 }  # fmt: skip
 
 
