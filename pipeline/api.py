@@ -136,7 +136,7 @@ def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[
     if not groups:
         raise BadInput("groups: expected at least one group, found none")
     for name, texts in groups.items():
-        if len(texts) < 2 or not all(map(str.strip, (text or "" for text in texts))):
+        if len(texts) < 2 or not all(map(str.strip, texts)):
             raise BadInput(f"groups[{name!r}]: expected at least two texts, and none that is blank")
     rows = [(name, level, text) for name, texts in groups.items() for level, text in enumerate(texts, 1)]
     sentences = pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")

@@ -123,10 +123,12 @@ class _File:
 
     def _choose_of_chunk(self, chunk: Chunk) -> tuple[str | None, columns.Columns] | None:
         """Choose as `_choose_mapping`; None for a table without texts, which stands beside others."""
+        names = set(chunk.columns) or set().union(*chunk.rows)
         try:
-            return self._choose_mapping(chunk.table, set(chunk.columns) or set().union(*chunk.rows))
+            return self._choose_mapping(chunk.table, names)
         except BadInput as why:
-            if self.file.path.suffix.lower() not in _OF_TABLES:
+            has_texts = any(self.mapping.get(field, field) in names for field in ("text", "article_text"))
+            if has_texts or self.file.path.suffix.lower() not in _OF_TABLES:
                 raise
             self.textless.setdefault(chunk.table, why)
             self.present.pop(chunk.table)

@@ -321,11 +321,13 @@ def test_tables_without_texts(tmp_path: Path) -> None:
             for name in names:
                 book.add_worksheet(name).write_column(0, 0, [name, f"of {name}"])
     notes, mapping = importers.LeftOut(), {"text": "body"}
-    batches = list(read(tmp_path / "body.xlsx", "mine", mapping, None, left_out=notes))
-    assert [c.text for b in batches for c in b.page.comments] == ["of body"]
+    (batch,) = read(tmp_path / "body.xlsx", "mine", mapping, None, left_out=notes)
+    assert [comment.text for comment in batch.page.comments] == ["of body"]
     assert notes.ignored == ["the table 'note', which has no column of texts"]
-    with pytest.raises(BadInput, match="table 'note': no column 'body'; there are note"):
-        list(read(tmp_path / "note.xlsx", "mine", mapping, None))
+    wrong = {"note": mapping, "body": {**mapping, "like_count": "likes"}}  # the second has texts, and is not left out
+    for (name, columns), absent in zip(wrong.items(), ("body", "likes"), strict=True):
+        with pytest.raises(BadInput, match=f"table '{name}': no column '{absent}'; there are {name}"):
+            list(read(tmp_path / f"{name}.xlsx", "mine", columns, None))
 
 
 def test_a_field_that_only_later_rows_have(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def texts(
 
     A row that cannot be read is BadInput; with `skip_bad_rows` it is left out with its reason.
     """
-    reasons, count = Counter[str](), 0
+    reasons, row_count = Counter[str](), 0
     limits = Limits(*settings.import_limits())
     for chunk in read_chunks(path, encoding, limits=limits, skip_bad_rows=skip_bad_rows):
         for bad_row in chunk.bad_rows:
@@ -55,9 +55,9 @@ def texts(
         if frame.schema[name] != pl.String:
             raise BadInput(f"{path}, column {name!r}: expected text, found {frame.schema[name]}")
         yield frame, name
-        count += frame.height
+        row_count += frame.height
     left_out.record_rows("parse", reasons, str(path))
-    if not count:
+    if not row_count:
         counts = ", ".join(f"{reason} {count}" for reason, count in reasons.items())
         raise BadInput(f"{path}: no row of the file can be read: {counts}")
 

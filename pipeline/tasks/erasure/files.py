@@ -356,10 +356,10 @@ def _clean_database(path: Path, targets: Targets) -> tuple[bytes | None, int]:
         triggers = copy.execute("select name, sql from sqlite_master where type = 'trigger'").fetchall()
         for name, _ in triggers:
             copy.execute(f"drop trigger {escape_name(name)}")
-        for table, columns in list_tables(path).items():
-            names = ", ".join(map(escape_name, ["_rowid_", *columns]))
+        for table, fields in list_tables(path).items():
+            names = ", ".join(map(escape_name, ["_rowid_", *fields]))
             rows = copy.execute(f"select {names} from {escape_name(table)}").fetchall()  # noqa: S608
-            hits = _find_values((dict(zip(columns, row[1:], strict=True)) for row in rows), targets)
+            hits = _find_values((dict(zip(fields, row[1:], strict=True)) for row in rows), targets)
             row_ids = [rows[number][:1] for number in hits]
             copy.executemany(f"delete from {escape_name(table)} where _rowid_ = ?", row_ids)  # noqa: S608
             count += len(hits)
