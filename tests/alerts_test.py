@@ -67,12 +67,12 @@ def test_a_failed_task_is_posted(webhook: Any) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("statuses", "told"), [([503, 429], ""), ([500] * alerts.ATTEMPTS, "answered 500")])
-def test_a_fault_is_tried_again(webhook: Any, caplog: pytest.LogCaptureFixture, statuses: list[int], told: str) -> None:
+@pytest.mark.parametrize(("statuses", "line"), [([503, 429], ""), ([500] * alerts.ATTEMPTS, "answered 500")])
+def test_a_fault_is_tried_again(webhook: Any, caplog: pytest.LogCaptureFixture, statuses: list[int], line: str) -> None:
     """Two refusals are no reason to give up; after three the status is in the log, without the address."""
     webhook[0][:] = statuses
     alerts.post("it rains", {})
-    assert (len(webhook[1]), told in caplog.text, "secret-token" in caplog.text) == (3, True, False)
+    assert (len(webhook[1]), line in caplog.text, "secret-token" in caplog.text) == (3, True, False)
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,8 @@ def measure_agreement(
             for name, frame in measure_agreement(sentences, part.drop("set"), model, on_progress).items():
                 sets.setdefault(name, []).append(frame.select(pl.lit(part["set"][0]).alias("set"), pl.all()))
         return {name: pl.concat(parts, how="diagonal") for name, parts in sets.items()}
-    if taken := {"group", "level", "model", "gold"} & set(ratings["rater"]):
-        raise BadInput(f"rater {min(taken)!r}: the table of agreement has a column of this name; rename the rater")
+    if conflicts := {"group", "level", "model", "gold"} & set(ratings["rater"]):
+        raise BadInput(f"rater {min(conflicts)!r}: the table of agreement has a column of this name; rename the rater")
     rated = sentences.join(ratings.select("group").unique(), on="group", how="semi").sort("group", "level")
     scored = score_groups(rated, model, on_progress)
     ranks = ratings.pivot("rater", index=["group", "level"], values="rank")
