@@ -28,10 +28,8 @@ def recover(rows: pl.DataFrame, options: asking.Options) -> pl.DataFrame:
         questions = [recovery.format_question(*row) for row in filled.select("text", "context").iter_rows()]
         answers = _ask("recover", langs, questions, options)
         none = recovery.Parsed(None, None, "no_answer")
-        rows_with_answers = zip(answers, texts, langs, strict=True)
-        return [
-            none if answer is None else recovery.parse(answer, text, lang) for answer, text, lang in rows_with_answers
-        ]
+        triples = zip(answers, texts, langs, strict=True)
+        return [none if answer is None else recovery.parse(answer, text, lang) for answer, text, lang in triples]
 
     return _add_recoveries(rows, ask)
 
