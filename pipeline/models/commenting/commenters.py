@@ -19,7 +19,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from pipeline.errors import BadInput
 from pipeline.models.decoding import Decoding, Marks, State, decode
 from pipeline.models.encoder import check_kind
 from pipeline.models.recam import readers
@@ -167,8 +166,6 @@ def pad_rows(rows: Sequence[Sequence[int]]) -> Tensor:
 
 def encode_article(model: Commenter, title: Sequence[str], content: Sequence[str] | None = None) -> list[int]:
     """Encode the title, </s>, and for a commenter that reads it the beginning of the content."""
-    if isinstance(title, str) or isinstance(content, str):  # its letters would be taken for words
-        raise BadInput("title and content should be lists of words; found a text")
     ids = [model.place.get(word, UNKNOWN) for word in title[: model.config["title_words"]]] + [END]
     if model.config["source"] == "title_and_content":
         ids += [model.place.get(word, UNKNOWN) for word in (content or ())[: model.config["content_words"]]]

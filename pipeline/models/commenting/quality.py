@@ -117,10 +117,7 @@ def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None
 
 
 def check_comments(rows: pl.DataFrame, numbers: pl.Series | None = None) -> None:
-    """Raise BadInput if there is no column text, or a comment without text; rows have numbers, by default from 1."""
-    if rows.schema.get("text") != pl.String:
-        kind = rows.schema.get("text") or f"columns {', '.join(rows.columns) or 'none'}"
-        raise BadInput(f"expected a column 'text' of strings, found {kind}")
+    """Raise BadInput if there is a comment without text; rows have numbers, by default from 1."""
     if rows["text"].null_count():
         i = int(rows["text"].is_null().arg_true()[0])
         row = i + 1 if numbers is None else numbers[i]
@@ -237,7 +234,7 @@ def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Flo
     """Score comments in the unit of their grades, or as expected log(1 + likes), within the targets learnt from: [n].
 
     Rows have text, and title and content of the article, null or absent where there is none. With an encoder a score
-    differs by about 1e-6 with the batch it falls in. BadInput if there is no column text, or a comment without text.
+    differs by about 1e-6 with the batch it falls in. BadInput for a comment without text.
     """
     from scipy.special import expit
 

@@ -96,7 +96,7 @@ class CountLM:
     ) -> Iterator[tuple[Ints, Tensor]]:
         """Compute log probabilities at masked words, float32, in batches: see `metrics.ndd.distance.MaskedModel`.
 
-        Before the first word they are P(w | behind), behind the last one P(w | before). ValueError for another place.
+        Before the first word they are P(w | behind), behind the last one P(w | before).
         """
         used, owner = np.unique(sentence, return_inverse=True)
         text = _encode(self, [sentences[int(i)] for i in used])
@@ -318,13 +318,9 @@ def _list_places(length: Ints) -> tuple[Ints, Ints]:
 
 def _find_neighbours(text: _Text, owner: Ints, place: Ints) -> Ints:
     """Return the words before and behind each place: [m, 2]."""
-    length = text.length[owner]
-    if (is_outside := (place < -1) | (place > length)).any():
-        row = int(is_outside.argmax())
-        raise ValueError(f"ask {row}: expected a place from -1 to {length[row]}, found {place[row]}")
     position, last = text.start[owner] + 1 + place, len(text.ids) - 1
     before = np.where(place < 0, _NONE, text.ids[np.maximum(position - 1, 0)])
-    behind = np.where(place == length, _NONE, text.ids[np.minimum(position + 1, last)])
+    behind = np.where(place == text.length[owner], _NONE, text.ids[np.minimum(position + 1, last)])
     return np.stack([before, behind], axis=1)
 
 

@@ -146,15 +146,11 @@ class MaskedLM:
         """Compute log probabilities at masked words, in batches, as `metrics.ndd.distance.MaskedModel` has them.
 
         With several masks it is their mean. The longest sentences come first, float32 tensors of inference mode on the
-        model's device. BadInput if a sentence has no such place.
+        model's device.
         """
         used, owner = np.unique(sentence, return_inverse=True)
         sentence_pieces = [self.tokenize(sentences[i]) for i in used]
         count = np.array([len(words) for words in sentence_pieces], np.int64)[owner]
-        if (is_outside := (place < -1) | (place > count)).any():
-            i = int(is_outside.argmax())
-            message = f"expected a place from -1 to {count[i]}, found {place[i]}"
-            raise BadInput(f"sentence {sentence[i]} has {count[i]} words: {message}")
         ids, bounds, first = _flatten(sentence_pieces)
         begin, stop = bounds[first[owner]], bounds[first[owner + 1]]
         word = first[owner] + np.maximum(place, 0)
@@ -292,9 +288,7 @@ def load(
     """
     check_name("masks", masks, get_args(Masks))
     check_name("precision", precision, PRECISIONS)
-    batch = batch if batch is not None else _CPU_BATCH if device == "cpu" else _GPU_BATCH
-    if batch < 1:
-        raise BadInput(f"expected a batch of one row or more; found {batch}")
+    batch = batch or (_CPU_BATCH if device == "cpu" else _GPU_BATCH)
     transformer = models.load_transformer(source, is_masked=True)
     if not transformer.is_headed:
         problem = f"{source}: has no head for masked words, so its predictions are random; train one with"
@@ -308,17 +302,11 @@ def load(
     if "attention_mask" not in inspect.signature(module.forward).parameters:
         batch = 1  # padding would change what is predicted
     words, is_whole = WordPieces(pieces, unknown), not models.has_plain_head(module)
-    if precision == "bfloat16":
-        _cast_weights(module)
+    # the weights of matrix products are cast once, as autocast would in each batch; embeddings tied to one stay as is
+    for layer in module.modules() if precision == "bfloat16" else ():
+        for name, value in [*layer.named_parameters(recurse=False)] if isinstance(layer, torch.nn.Linear) else ():
+            setattr(layer, name, torch.nn.Parameter(value.to(PRECISIONS["bfloat16"]), requires_grad=False))
     return MaskedLM(module, pieces, words, transformer.name, transformer.revision, masks, batch, precision, is_whole)
-
-
-def _cast_weights(module: Any) -> None:
-    """Cast the weights of matrix products once, as autocast would in each batch; embeddings tied to one stay as is."""
-    for layer in module.modules():
-        if isinstance(layer, torch.nn.Linear):
-            for name, value in [*layer.named_parameters(recurse=False)]:
-                setattr(layer, name, torch.nn.Parameter(value.to(PRECISIONS["bfloat16"]), requires_grad=False))
 
 
 def _longest(module: Any, pieces: models.Pieces) -> int:

@@ -25,7 +25,6 @@ from pipeline.models.commenting.commenters import BEGIN, PAD, SPECIAL, UNKNOWN, 
 from pipeline.models.commenting.relevance import Texts, build_vocabulary
 from pipeline.models.encoder import IndexArray
 from pipeline.training import loop
-from pipeline.training.commenting.relevance import check_frames
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 
 log = logging.getLogger(__name__)
@@ -64,7 +63,6 @@ def fit(
     Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits.
     Arguments and errors are as of `relevance.fit`.
     """
-    check_frames(articles, comments)
     articles = articles.filter(pl.col("split").is_in(["train", "validation"]))
     comments = comments.join(articles, on="article_id", how="semi", maintain_order="left")
     is_long = comments["words"].list.len() > recipe.comment_words

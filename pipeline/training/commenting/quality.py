@@ -72,8 +72,8 @@ def fit(
     Rows have text, article_id (null: of no article that others are of), target (grades or likes; null in other parts),
     split; title and content where the article is known. Without an encoder there are no embeddings; `state` is a folder
     that stores them for another training. The same rows, recipe and encoder give the same scorer on one machine.
-    The history has penalty, train_loss and validation_loss (null without a validation part). BadInput if a column is
-    missing, a row has no text or no number as its target, likes are below 0, or there is nothing to learn from.
+    The history has penalty, train_loss and validation_loss (null without a validation part). BadInput if a row has no
+    text or no number as its target, likes are below 0, or there is nothing to learn from.
     """
     parts = _split_rows(rows, recipe)
     has_article = bool(models.mark_articles(rows).any())
@@ -95,8 +95,6 @@ def fit(
 
 def _split_rows(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
     """Select the training and validation rows with their target as it is learnt."""
-    if absent := sorted({"text", "article_id", "target", "split"} - set(rows.columns)):
-        raise BadInput(f"expected columns text, article_id, target and split; missing {', '.join(absent)}")
     is_learnt = rows["split"].is_in(["train", "validation"])
     used_rows, numbers = rows.filter(is_learnt), (is_learnt.arg_true() + 1)
     models.check_comments(used_rows, numbers)

@@ -7,7 +7,7 @@ relevant to none. The mean reciprocal rank of held-out comments among evenly dra
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -72,9 +72,8 @@ def fit(
     Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits. Articles
     have article_id, each once; title and content, lists of words; and split (others than train and validation are
     ignored). Comments have the article_id of an article, and words, a list. For `state` see `loop.run`; a training that
-    resumes may have more epochs. BadInput for other frames, nothing to learn from, or no comment foreign to an article.
+    resumes may have more epochs. BadInput for nothing to learn from, or no comment foreign to an article.
     """
-    check_frames(articles, comments)
     generator = loop.seed_all(recipe.seed)
     pairs = _make_pairs(articles, comments, recipe)
     model = Relevance(len(pairs.words), recipe).to(device)
@@ -97,32 +96,6 @@ def list_first_words(articles: pl.DataFrame, recipe: Recipe) -> pl.Series:
 def list_words(articles: pl.DataFrame, recipe: Recipe) -> pl.Series:
     """List all words of each article's title, or of title and content."""
     return articles.select(pl.concat_list("title", "content") if recipe.reads == "both" else "title").to_series()
-
-
-def check_frames(articles: pl.DataFrame, comments: pl.DataFrame, *extra_columns: str) -> None:
-    """Raise BadInput if articles and comments are not as `fit` takes them, or extra columns of comments are missing."""
-    _check_columns("articles", articles, ("article_id", "split", "title", "content"))
-    _check_columns("comments", comments, ("article_id", "words", *extra_columns))
-    expected, kind = (frame["article_id"].dtype for frame in (articles, comments))
-    if kind != expected:
-        raise BadInput(f"comments to train on: field 'article_id' should be {expected} as of articles, found {kind}")
-    if repeated := articles.filter(pl.col("article_id").is_duplicated())["article_id"].to_list():
-        raise BadInput(f"articles to train on: {str(repeated[0])!r} is there more than once")
-    if len(unmatched := comments.join(articles, on="article_id", how="anti")["article_id"]):
-        problem = f"{len(unmatched)} are of articles that are not there, as {str(unmatched[0])!r}"
-        raise BadInput(f"comments to train on: {problem}")
-
-
-def _check_columns(name: str, frame: pl.DataFrame, columns: Sequence[str]) -> None:
-    if missing := [column for column in columns if column not in frame.columns]:
-        raise BadInput(f"{name} to train on: there is no column {', '.join(missing)}")
-    for column in columns:
-        field, kind = f"{name} to train on: field {column!r}", frame[column].dtype
-        if null_count := frame[column].null_count():
-            raise BadInput(f"{field} is null in {null_count} of {frame.height}")
-        is_list = kind == pl.List(pl.String) and not frame[column].explode().null_count()
-        if column in ("title", "content", "words") and not is_list:
-            raise BadInput(f"{field} should be lists of words, found {kind} or a null")
 
 
 def draw_rows(count: int, size: int, generator: torch.Generator) -> IndexArray:

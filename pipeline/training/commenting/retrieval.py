@@ -8,7 +8,7 @@ stage 2 the first ones of an article and the 30,000 most frequent. Candidates ar
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +52,6 @@ def fit(
     Comments have also comment_id and text (as it was written). Other arguments and errors are as of `relevance.fit`;
     the profile ir_t reads titles, ir_tc titles and contents, in both stages.
     """
-    relevance.check_frames(articles, comments, "comment_id", "text")
     result = relevance.fit(articles, comments, recipe, state, device=device)
     train = articles.filter(pl.col("split") == "train")
     train = train.join(comments, on="article_id", how="semi", maintain_order="left")
@@ -92,11 +91,6 @@ def _make_bank(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, w
         arrays[name] = np.frombuffer(bytearray("".join(text).encode()), np.uint8)
         arrays[f"{name}_at"] = np.insert(text.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy(), 0, 0)
     return {name: torch.from_numpy(value) for name, value in (arrays | {"of_article": starts.astype(np.int64)}).items()}
-
-
-def _read_strings(bank: dict[str, Tensor], name: str, places: Iterable[int]) -> list[str]:
-    data, offsets = bank[name].numpy(), bank[f"{name}_at"].numpy()
-    return [data[offsets[place] : offsets[place + 1]].tobytes().decode() for place in places]
 
 
 def comment(
@@ -178,7 +172,11 @@ def _rank_candidates(candidates: pl.DataFrame, scores: npt.NDArray[np.float32], 
 def _make_rows(bank: dict[str, Tensor], best_rows: pl.DataFrame, neighbours: Nearest) -> pl.DataFrame:
     index = (best_rows["row"].to_numpy(), best_rows["neighbour"].to_numpy())
     places = {"comment": best_rows["comment"], "text": best_rows["text"], "article": neighbours.places[index].tolist()}
-    texts = {name: pl.Series(_read_strings(bank, name, part), dtype=pl.String) for name, part in places.items()}
+    texts = {}
+    for name, part in places.items():
+        data, offsets = bank[name].numpy(), bank[f"{name}_at"].numpy()
+        values = [data[offsets[place] : offsets[place + 1]].tobytes().decode() for place in part]
+        texts[name] = pl.Series(values, dtype=pl.String)
     strings = {"comment_id": texts["comment"], "text": texts["text"], "article_id": texts["article"]}
     cosine = pl.Series(neighbours.cosines[index].astype(np.float64))
     rows = best_rows.select("row", "rank", "relevance", cosine=cosine, **strings)

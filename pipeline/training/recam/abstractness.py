@@ -86,8 +86,6 @@ class Abstractness(nn.Module):
 @torch.no_grad()
 def score_vectors(model: Abstractness, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Compute the concreteness of words from their vectors [n, d], of the scorer's width: the members' mean, [n]."""
-    if vectors.ndim != 2 or vectors.shape[1] != len(model.mean):
-        raise ValueError(f"expected vectors [n, {len(model.mean)}], got {list(vectors.shape)}")
     model.eval()
     out = np.empty(len(vectors), np.float64)
     for start in range(0, len(vectors), _SCORED):

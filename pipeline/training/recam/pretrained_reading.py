@@ -35,7 +35,6 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 class Recipe(Shape):
     """The numbers of a training; the paper names the options and none of the numbers."""
 
-    masks: Literal["one", "each"] = "one"  # for a placeholder, or for each piece of an option
     passage: Literal["first", "relevant"] = "first"  # what is read of one that is too long, see `select_sentences`
     window: int = 160  # pieces of the passage in a sequence
     stride: int = 80  # pieces from a window's beginning to the next one's
@@ -195,11 +194,8 @@ def _list_fillings(inputs: Inputs, row: int) -> Iterator[tuple[list[int], list[i
         for position, option in enumerate(options):
             gloss = [*pieces.between, *inputs.glosses[row][position]] if inputs.glosses else []
             yield option, gloss, [i == position for i in range(len(options))]
-    elif inputs.recipe.masks == "one":
-        yield [pieces.mask], [], [True] * len(options)
     else:
-        for count in sorted({len(option) for option in options}):
-            yield [pieces.mask] * count, [], [len(option) == count for option in options]
+        yield [pieces.mask], [], [True] * len(options)
 
 
 def _pad_pieces(rows: list[list[list[int]]]) -> Tensor:

@@ -44,9 +44,6 @@ def test_what_is_read_of_an_article() -> None:
     assert commenters.encode_article(both_parts, [], None) == [END]
     assert commenters.encode_article(both_parts, ["雨"] * 9, ["又"] * 9) == [word["雨"]] * 5 + [END] + [word["又"]] * 6
     assert commenters.encode_article(both_parts, list(SPECIAL)) == [UNKNOWN] * 4 + [END]  # no marks of ours
-    with pytest.raises(BadInput, match="lists of words; found a text"):
-        commenters.encode_article(both_parts, "雨又停了")
-    word = {word: number for number, word in enumerate(WORDS)}
     assert commenters.encode_comment(make_model(), ["真", "快"]) == [word["真"], UNKNOWN, END]
     assert commenters.encode_comment(make_model(), ["真"] * 4) == [word["真"]] * 4 + [END]
     assert commenters.encode_comment(make_model(), ["真"] * 5) == [word["真"]] * 4

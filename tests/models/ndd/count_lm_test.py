@@ -212,9 +212,6 @@ def test_what_is_no_model(tensors: dict[str, torch.Tensor], config: dict[str, ob
     ],
 )
 def test_bad_input(call: Callable[[], object], message: str) -> None:
-    """A corpus without words, a vocabulary of none and a share of all are refused, and asks beyond a sentence."""
+    """A corpus without words, a vocabulary of none and a share of all are refused."""
     with pytest.raises(BadInput, match=message):
         call()
-    for place in (-2, 3):
-        with pytest.raises(ValueError, match=f"ask 1: expected a place from -1 to 2, found {place}"):
-            predict(fit(CORPUS), [["the", "soup"], ["the", "hat"]], [(0, 0), (0, place)])

@@ -178,11 +178,10 @@ def test_hyperparameters_of_the_paper() -> None:
 
 
 def test_rows_that_cannot_be_learnt_from() -> None:
-    """No training part is bad input, as is a broken loss; `relevance_test` has what frames may lack."""
+    """No training part is bad input, as is a broken loss."""
     articles, comments = make_data()
     for message, rows, recipe in (
         ("split 'train': expected at least one", articles.with_columns(split=pl.lit("test")), SHORT),
-        ("there is no column content", articles.drop("content"), SHORT),
         ("in epoch 1: the learning rate is too high", articles, replace(SHORT, learning_rate=float("inf"))),
     ):
         with pytest.raises(BadInput, match=message):

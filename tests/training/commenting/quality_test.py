@@ -191,8 +191,6 @@ def test_what_cannot_be_learnt_is_an_error(change: pl.Expr, numbers: dict[str, A
     """One grade for all, no number, likes below 0, no text, no pairs, no features."""
     with pytest.raises(BadInput, match=message):
         fit(make_comments().with_columns(change), make_recipe("undertone", **numbers))
-    with pytest.raises(BadInput, match="missing article_id"):
-        fit_small(make_comments().drop("article_id"))
 
 
 def test_constructive_comments_beyond_length(data: Path) -> None:

@@ -118,13 +118,8 @@ def test_no_word_in_common_is_no_comment(commenter: Commenter, caplog: pytest.Lo
 
 
 def test_what_each_stage_reads() -> None:
-    """Words behind those that the relevance model reads still find similar articles; IR-T reads no content (AAC-21).
-
-    A comment without an id cannot be given back.
-    """
+    """Words behind those that the relevance model reads still find similar articles; IR-T reads no content (AAC-21)."""
     articles, comments = corpus()
-    with pytest.raises(BadInput, match="no column comment_id"):
-        fit(articles, comments.drop("comment_id"), TINY)
     with pytest.raises(BadInput, match="of kind 'reader', not 'retrieval'"):
         load({}, {"kind": "reader"})
     training = fit(*corpus(), replace(TINY, content=2))

@@ -63,7 +63,7 @@ def test_items_are_learnt_by_heart(items: pl.DataFrame, tiny_folder: Path, style
     assert (answer(load_reader(result), items).argmax(axis=1) == items["label"].to_numpy()).all()
 
 
-@pytest.mark.parametrize("changes", [EVERY, {"style": "masked", "masks": "each", **EVERY}])
+@pytest.mark.parametrize("changes", [EVERY, {"style": "masked", **EVERY}])
 def test_goes_on_where_it_was_stopped(
     items: pl.DataFrame, tiny_folder: Path, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
@@ -75,7 +75,7 @@ def test_goes_on_where_it_was_stopped(
         fit(items[1:], recipe, tiny_folder, state, glosses=GLOSSES)
 
 
-@pytest.mark.parametrize("changes", [{"style": "masked"}, {"style": "masked", "masks": "each"}, EVERY])
+@pytest.mark.parametrize("changes", [{"style": "masked"}, EVERY])
 def test_answers_do_not_depend_on_company(
     items: pl.DataFrame, tiny_folder: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
 ) -> None:
@@ -148,9 +148,6 @@ def test_sequences_are_what_they_are_said_to_be(items: pl.DataFrame, pieces: mod
     texts, batch = read(MASKED)
     assert texts == ["[CLS] it was a [MASK] day. [SEP] see the soup and the house. [SEP]"]
     assert batch.serves.all()
-    texts, batch = read(replace(MASKED, masks="each"))
-    assert [text.count("[MASK]") for text in texts] == [1, 4]
-    assert batch.serves.sum(dim=1).tolist() == [4, 1]
     assert (batch.options[0] >= 0).sum(dim=1).tolist() == [4 if option == "calm" else 1 for option in options]
 
 
