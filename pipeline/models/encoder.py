@@ -136,12 +136,9 @@ def load(
             raise BadInput(f"{name}: no list of n-grams has this hash; the model is of a later version of Undertone")
         grams, _ = characters.read_list(revision)
         return Encoder(characters.NAME, revision, "float32", len(grams), None, "cpu", 1)
-    for option, value, choices in (
-        ("pooling", pooling, POOLINGS),
-        ("precision", precision, PRECISIONS),
-        ("normalize", normalize, get_args(Normalize)),
-    ):
-        check_name(option, value, choices)
+    check_name("pooling", pooling, POOLINGS)
+    check_name("precision", precision, PRECISIONS)
+    check_name("normalize", normalize, get_args(Normalize))
     if pooling == "layers" and normalize != "model_default":
         raise BadInput(f"normalize={normalize} needs pooling=model: pooled by layers, each layer has length 1")
     # one batch a thread: threads inside an operation wait for each other, and with other tasks beside them they spin
@@ -174,14 +171,10 @@ def _open_module(folder: Path, precision: str, device: str, normalize: Normalize
 
     transformers_logging.disable_progress_bar()
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)  # a default prompt is no news
+    options: dict[str, Any] = {"device": device, "local_files_only": True, "trust_remote_code": False}
+    weights = {"dtype": PRECISIONS[precision], "use_safetensors": True}
     with refuse_damage(folder, REMEDY):
-        module = SentenceTransformer(
-            str(folder),
-            device=device,
-            local_files_only=True,
-            trust_remote_code=False,
-            model_kwargs={"dtype": PRECISIONS[precision], "use_safetensors": True},
-        ).eval()
+        module = SentenceTransformer(str(folder), model_kwargs=weights, **options).eval()
     if normalize == "off":
         for part_name in [name for name, part in module.named_children() if isinstance(part, LengthOne)]:
             delattr(module, part_name)

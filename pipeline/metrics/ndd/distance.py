@@ -336,10 +336,13 @@ def split_blocks(sizes: Sequence[int], limit: int) -> Iterator[slice]:
 
 
 class SentenceModel(Protocol):
-    """A model with a vector for each sentence."""
+    """A model with a vector for each sentence and each of its pieces."""
 
     def sentence_vectors(self, sentences: Sequence[Sentence]) -> "Tensor":
         """Return the state of [CLS] of each sentence, [n, d]."""
+
+    def states(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, "Tensor"]]:
+        """Yield rows of the sentences, in any order, and the states of their pieces, special ones included, [t, d]."""
 
 
 def perplexity(model: MaskedModel, sentences: Sequence[Sentence]) -> pl.DataFrame:

@@ -95,12 +95,17 @@ class Features(NamedTuple):
 
 def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None) -> Features:
     """Make the features of rows as `score_comments` takes them, in training and in scoring alike."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+
     texts, cut = rows["text"].to_list(), segment.load_tokenizer(design.tokenizer).cut
 
     def split_words(text: str) -> list[str]:
         return segment.split_words(text.lower(), cut)
 
-    counts = [_count_grams(kind, design, split_words, texts) for kind in design.grams()]
+    words = {"tokenizer": split_words, "token_pattern": None, "lowercase": False, "ngram_range": (1, design.words)}
+    options = {"characters": {"analyzer": "char", "ngram_range": (1, design.characters)}, "words": words}
+    hashing = {"n_features": design.buckets, "norm": None, "alternate_sign": False}
+    counts = [HashingVectorizer(**options[kind], **hashing).transform(texts) for kind in design.grams()]
     columns = [np.empty((len(texts), 0))]
     if design.has_surface:
         columns.append(rows.select(**SURFACE).cast(pl.Float64).to_numpy())
@@ -128,19 +133,6 @@ def mark_articles(rows: pl.DataFrame) -> pl.Series:
     """Mark the comments that have any text of an article."""
     has_text = [pl.col(part).cast(pl.String).fill_null("") != "" for part in ARTICLE if part in rows.columns]
     return rows.select(pl.any_horizontal(pl.repeat(value=False, n=pl.len()), *has_text)).to_series()
-
-
-def _count_grams(kind: str, design: Design, split_words: Callable[[str], list[str]], texts: list[str]) -> "csr_matrix":
-    from sklearn.feature_extraction.text import HashingVectorizer
-
-    def list_word_grams(text: str) -> list[str]:
-        words = split_words(text)
-        return [" ".join(words[i : i + n]) for n in range(1, design.words + 1) for i in range(len(words) - n + 1)]
-
-    options: dict[str, Any] = {"analyzer": list_word_grams}
-    if kind == "characters":
-        options = {"analyzer": "char", "ngram_range": (1, design.characters)}
-    return HashingVectorizer(**options, n_features=design.buckets, norm=None, alternate_sign=False).transform(texts)
 
 
 def _share_words(texts: list[str], articles: list[str], split_words: Callable[[str], list[str]]) -> Floats:

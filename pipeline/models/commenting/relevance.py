@@ -26,6 +26,7 @@ from pipeline.errors import BadInput
 from pipeline.models.encoder import IndexArray
 
 _PADDING, _UNKNOWN = range(2)  # rows of the table before those of the words
+_ROWS = 128  # comments encoded at a time
 _SIZE = 0.1  # of the first embeddings; of those of size 1 a score is tens, and nothing is learnt for a while
 Padded = tuple[Tensor, Tensor]  # rows of words [n, t], and how many of each count, [n], 1 or more
 
@@ -88,6 +89,13 @@ class Relevance(nn.Module):
         rows, lengths = texts
         vectors = dropout(self.embedding(rows), self.shape.dropout, self.training)
         return dropout(self.filters(vectors, lengths), self.shape.dropout, self.training)
+
+    def encode_by_length(self, texts: "Texts", rows: IndexArray) -> Tensor:
+        """Encode some comments, some at a time: short and long ones apart, as most are short and padding costs."""
+        order = np.argsort(texts.lengths()[rows], kind="stable")
+        parts = np.split(rows[order], range(_ROWS, len(rows), _ROWS))
+        vectors = torch.cat([self.encode_comments(texts.pad(part, self.bias.device)) for part in parts])
+        return vectors[torch.from_numpy(np.argsort(order))]
 
     def score(self, articles: Tensor, comments: Tensor) -> Tensor:
         """Compute conv(x, c) of encoded articles and comments [..., hidden], row by row: [...]."""

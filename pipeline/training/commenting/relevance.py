@@ -27,8 +27,6 @@ from pipeline.models.encoder import IndexArray
 from pipeline.training import loop
 from pipeline.training.loop import TrainingResult
 
-_PARTS = 4  # lengths that a batch's comments are parted by
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe(Shape):
@@ -195,13 +193,9 @@ class _Training:  # a model in training, and the comments that evaluate it
         """Score the comment of each pair [n], and others [n, k], for the article of the pair: [n, 1 + k]."""
         article_rows, article = np.unique(self.pairs.article[pairs], return_inverse=True)
         comment_rows, comment = np.unique(np.column_stack([self.pairs.comment[pairs], foreign]), return_inverse=True)
-        device = self.model.bias.device
-        queries = self.model.encode_articles(self.pairs.articles.pad(article_rows, device))
-        # short and long comments apart: most are short, and padding costs what words do
-        order = np.argsort(self.pairs.comments.lengths()[comment_rows], kind="stable")
-        parts = np.array_split(comment_rows[order], min(_PARTS, len(order)))
-        vectors = torch.cat([self.model.encode_comments(self.pairs.comments.pad(part, device)) for part in parts])
-        place = torch.from_numpy(np.argsort(order)[comment.reshape(len(pairs), -1)])
+        queries = self.model.encode_articles(self.pairs.articles.pad(article_rows, self.model.bias.device))
+        vectors = self.model.encode_by_length(self.pairs.comments, comment_rows)
+        place = torch.from_numpy(comment.reshape(len(pairs), -1))
         return self.model.score(queries[torch.from_numpy(article)].unsqueeze(1), vectors[place])
 
     @torch.inference_mode()

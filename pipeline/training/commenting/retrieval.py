@@ -26,7 +26,6 @@ from pipeline.training.commenting.relevance import Recipe
 from pipeline.training.loop import TrainingResult, read_recipe
 
 log = logging.getLogger(__name__)
-_ROWS = 512  # candidates encoded at a time
 Words = Sequence[Sequence[str]]  # of each text
 RESULT_SCHEMA = {  # columns of `comment`
     **dict.fromkeys(("row", "rank"), pl.Int64), **dict.fromkeys(("comment_id", "text"), pl.String),
@@ -134,25 +133,14 @@ def _list_candidates(bank: dict[str, Tensor], places: IndexArray) -> pl.DataFram
 
 @torch.inference_mode()
 def _score_candidates(commenter: Commenter, texts: pl.Series, candidates: pl.DataFrame) -> npt.NDArray[np.float32]:
-    """Compute conv(x, c) of each candidate; distinct texts are encoded a block at a time."""
+    """Compute conv(x, c) of each candidate; distinct texts are encoded once."""
     model, recipe, bank = commenter.model, commenter.recipe, commenter.bank
-    device = model.bias.device
     article_texts = models.number_words(texts, commenter.words, recipe.title + recipe.content)
-    queries = model.encode_articles(article_texts.pad(np.arange(len(texts)), device))
-    bank_texts = Texts(bank["rows"].numpy(), bank["rows_at"].numpy())
-    rows, numbers = candidates["row"].to_numpy(), candidates["text"].to_numpy()
-    order = np.lexsort((numbers, bank_texts.lengths()[numbers]))  # texts of about one length together: little is padded
-    sorted_texts = numbers[order]
-    starts = np.flatnonzero(np.diff(sorted_texts, prepend=-1, append=-1))  # of each distinct text, and the end
-    distinct = sorted_texts[starts[:-1]]
-    scores = np.empty(len(order), np.float32)
-    for start in range(0, len(distinct), _ROWS):
-        ends = starts[start : start + _ROWS + 1]
-        part = order[ends[0] : ends[-1]]
-        vectors = model.encode_comments(bank_texts.pad(distinct[start : start + _ROWS], device))
-        candidate_rows = torch.from_numpy(np.repeat(np.arange(len(ends) - 1), np.diff(ends)))
-        part_queries = queries[torch.from_numpy(rows[part])]
-        scores[part] = model.score(part_queries, vectors[candidate_rows]).cpu().numpy()
+    queries = model.encode_articles(article_texts.pad(np.arange(len(texts)), model.bias.device))
+    distinct, places = np.unique(candidates["text"].to_numpy(), return_inverse=True)
+    vectors = model.encode_by_length(Texts(bank["rows"].numpy(), bank["rows_at"].numpy()), distinct)
+    articles, comments = queries[candidates["row"].to_torch()], vectors[torch.from_numpy(places)]
+    scores: npt.NDArray[np.float32] = model.score(articles, comments).cpu().numpy()
     return scores
 
 

@@ -47,11 +47,9 @@ class Recipe(Shape):
     tuned_layers: int = 100  # last layers that learn; with all of them the first embeddings but those of words
     is_embedding_tuned: bool = False  # words' too
     precision: Precision = "float32"  # of what is multiplied; bfloat16 is about twice as fast where the hardware has it
-    is_checkpointed: bool = False  # less memory on a GPU, a third more time
     learning_rate: float = 5e-5
     faster: float = 1.0  # so many times as fast learn the heads that are new
-    is_falling: bool = True  # the learning rate, to 0; else it stays, as for averaged weights
-    warmup: float = 0.1  # share of the steps in which the learning rate rises
+    warmup: float = 0.1  # share of the steps in which the learning rate rises; then it falls to 0
     weight_decay: float = 0.01
     clip: float = 1.0  # longest gradient
     batch: int = 16  # items

@@ -96,13 +96,19 @@ class Reader:
         if not self.recipe.has_context:
             contexts = [""] * len(texts)
         distinct = {text: row for row, text in enumerate(dict.fromkeys([*texts, *contexts]))}
-        rows, extra = self._index_pieces(list(distinct)) if self.encoder else self._index_words(list(distinct))
+        if self.encoder:
+            module = self.encoder.module
+            longest = min(self.recipe.longest, module.max_seq_length)
+            ids = module.tokenizer(list(distinct), truncation=True, max_length=longest)["input_ids"]
+            rows, extra = [torch.tensor(piece_ids).unsqueeze(1) + 1 for piece_ids in ids], None
+        else:
+            rows, extra = self._index_words(list(distinct))
         logits = self.linear.logits(texts, contexts, self.split_words) if self.linear else None
         numbers = np.array([[distinct[text] for text in column] for column in (texts, contexts)], np.int64)
         tensor = None if logits is None else torch.from_numpy(logits).float()
         return Inputs(rows, extra, numbers[0], numbers[1], tensor)
 
-    def _index_words(self, texts: list[str]) -> tuple[list[Tensor], Tensor | None]:
+    def _index_words(self, texts: list[str]) -> tuple[list[Tensor], Tensor]:
         unknown_ids: dict[str, int] = {}
 
         def index(word: str) -> int:
@@ -115,12 +121,6 @@ class Reader:
         means = [find_rows(self.place, word) or [0] for word in unknown_ids]
         width = max(map(len, means), default=1)
         return rows, torch.tensor([mean + [0] * (width - len(mean)) for mean in means]).reshape(-1, width)
-
-    def _index_pieces(self, texts: list[str]) -> tuple[list[Tensor], None]:
-        assert self.encoder is not None
-        tokenizer = self.encoder.module.tokenizer
-        ids = tokenizer(texts, truncation=True, max_length=min(self.recipe.longest, self.encoder.module.max_seq_length))
-        return [torch.tensor(piece_ids, dtype=torch.int64).unsqueeze(1) + 1 for piece_ids in ids["input_ids"]], None
 
 
 POSITIVE = "1"  # the class of texts with subtext

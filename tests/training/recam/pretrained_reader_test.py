@@ -234,10 +234,10 @@ def test_only_what_is_tuned_changes(items: pl.DataFrame, tiny_folder: Path, resu
 
 
 def test_a_batch_in_parts_is_the_same_batch(items: pl.DataFrame, tiny_folder: Path, result: TrainingResult) -> None:
-    """Gradients of parts add up to those of the whole; states computed anew or in bfloat16 give about the same loss."""
+    """Gradients of parts add up to those of the whole; states in bfloat16 give about the same loss."""
     recipe = replace(TINY, dropout=0.0)
     losses = fit(items, recipe, tiny_folder).history["loss"].to_list()
-    for changes, rel in (({"parts": 3}, 1e-3), ({"is_checkpointed": True}, 1e-3), ({"precision": "bfloat16"}, 0.2)):
+    for changes, rel in (({"parts": 3}, 1e-3), ({"precision": "bfloat16"}, 0.2)):
         history = fit(items, replace(recipe, **changes), tiny_folder).history
         assert history["loss"].to_list() == pytest.approx(losses, rel=rel)
 
