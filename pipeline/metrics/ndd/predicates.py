@@ -148,9 +148,8 @@ def evaluate(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]], *
     """
     indices, dropped = select_sentences(is_predicate)
     if not len(indices):
-        raise BadInput(
-            f"none of {len(scores)} sentences has a predicate and at most {LONGEST} words; expected at least one"
-        )
+        problem = f"none of {len(scores)} sentences has a predicate and at most {LONGEST} words"
+        raise BadInput(f"{problem}; expected at least one")
     scored = [(np.asarray(scores[index], np.float64), np.asarray(is_predicate[index], bool)) for index in indices]
     sizes = np.array([len(score) for score, _ in scored])
     owner, is_right = np.repeat(np.arange(len(scored)), sizes), np.concatenate([right for _, right in scored])

@@ -13,19 +13,18 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import scipy
+from scipy.sparse import csr_matrix, hstack
 from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.models.encoder import Encoder, Vectors, check_kind, encode
 from pipeline.text import segment
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 log = logging.getLogger(__name__)
 KINDS = {"grade": "quality", "upvotes": "upvotes"}  # the kinds of models, by their target
@@ -89,7 +88,7 @@ class Design(NamedTuple):
 class Features(NamedTuple):
     """What a scorer sees of n comments, before anything is weighed."""
 
-    counts: "list[csr_matrix]"  # [n, buckets] for each kind of n-grams
+    counts: list[csr_matrix]  # [n, buckets] for each kind of n-grams
     numbers: Floats  # [n, d], NaN where there is no article
 
 
@@ -102,10 +101,11 @@ def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None
     def split_words(text: str) -> list[str]:
         return segment.split_words(text.lower(), cut)
 
-    words = {"tokenizer": split_words, "token_pattern": None, "lowercase": False, "ngram_range": (1, design.words)}
-    options = {"characters": {"analyzer": "char", "ngram_range": (1, design.characters)}, "words": words}
-    hashing = {"n_features": design.buckets, "norm": None, "alternate_sign": False}
-    counts = [HashingVectorizer(**options[kind], **hashing).transform(texts) for kind in design.grams()]
+    words = {"tokenizer": split_words, "token_pattern": None, "lowercase": False}
+    options: dict[str, dict[str, Any]] = {"characters": {"analyzer": "char"}, "words": words}
+    make = partial(HashingVectorizer, n_features=design.buckets, norm=None, alternate_sign=False)
+    ranges = {kind: (1, getattr(design, kind)) for kind in design.grams()}
+    counts = [make(**options[kind], ngram_range=sizes).transform(texts) for kind, sizes in ranges.items()]
     columns = [np.empty((len(texts), 0))]
     if design.has_surface:
         columns.append(rows.select(**SURFACE).cast(pl.Float64).to_numpy())
@@ -176,9 +176,8 @@ def measure_scale(features: Features) -> Scale:
     return Scale(rarity, mean.astype(np.float32), spread.astype(np.float32))
 
 
-def scale_features(features: Features, scale: Scale, design: Design) -> "tuple[csr_matrix, Floats]":
+def scale_features(features: Features, scale: Scale, design: Design) -> tuple[csr_matrix, Floats]:
     """Scale features: n-grams [n, kinds × buckets] and numbers [n, d]."""
-    from scipy.sparse import csr_matrix, hstack
     from sklearn.preprocessing import normalize
 
     kinds = []
@@ -228,8 +227,6 @@ def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Flo
     Rows have text, and title and content of the article, null or absent where there is none. With an encoder a score
     differs by about 1e-6 with the batch it falls in. BadInput for a comment without text.
     """
-    from scipy.special import expit
-
     check_comments(rows)
     embed = partial(encode, scorer.encoder) if scorer.encoder else None
     missing_count = rows.height - mark_articles(rows).sum()
@@ -242,5 +239,5 @@ def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Flo
         # summed by row: a matrix product rounds otherwise for another number of rows
         parts.append(scorer.bias + grams @ scorer.weights[0] + (numbers * scorer.weights[1]).sum(axis=1))
     values, (low, high) = np.concatenate(parts), scorer.bounds
-    scores = low + (high - low) * expit(values) if scorer.target == "grade" else values.clip(low, high)
+    scores = low + (high - low) * scipy.special.expit(values) if scorer.target == "grade" else values.clip(low, high)
     return np.asarray(scores, np.float64)

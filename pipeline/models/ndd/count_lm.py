@@ -15,17 +15,15 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.sparse import csr_matrix, diags
 from torch import Tensor
 
 from pipeline.errors import BadInput
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -48,7 +46,7 @@ class HeldOut(NamedTuple):
 
 
 class _Smoothed(NamedTuple):  # P(w | context) = rows[context, w] + lower[context] P'(w)
-    rows: "csr_matrix"  # c / (N + T)
+    rows: csr_matrix  # c / (N + T)
     lower: Floats  # T / (N + T), or 1 where nothing was seen
 
 
@@ -174,8 +172,6 @@ class CountLM:
 
     def _compute_distributions(self, before: Ints, behind: Ints) -> Floats:
         """Compute P(w | before, behind): [k, size]."""
-        from scipy.sparse import diags
-
         row, left_weight, right_weight, unigram_weight = self._weigh_tables(before, behind)
         left, right = self._side_tables
         weighted = diags(left_weight) @ left.rows[before] + diags(right_weight) @ right.rows[behind]
@@ -198,8 +194,6 @@ class CountLM:
 
     def _mix_cache(self, probabilities: Tensor, text: _Text, owner: Ints, place: Ints) -> None:
         """Mix probabilities with the distribution of each sentence's other words, in place."""
-        from scipy.sparse import csr_matrix
-
         length = text.length[owner]
         ask, position = _list_places(length)
         is_other = position != place[ask]
@@ -313,8 +307,6 @@ def _count_rows(*columns: Ints, base: int) -> Counts:
 
 def _smooth(context: npt.NDArray[Any], counts: Counts, contexts: int, size: int) -> _Smoothed:
     """Smooth counts: contexts [k], and their words and counts [k, 2]."""
-    from scipy.sparse import csr_matrix
-
     word, count = counts.T
     types = np.bincount(context, minlength=contexts)
     total = np.bincount(context, count, contexts) + types

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -115,6 +115,7 @@ class MaskedLM:
     batch: int
     precision: str
     is_whole: bool = False  # whether the whole model predicts, and not its head at the masks
+    mask_word: ClassVar = MASK_WORD  # that stands for a mask (the mask edit of section 5.2)
 
     @property
     def signature(self) -> str:
@@ -125,11 +126,6 @@ class MaskedLM:
     def cache_size(self) -> int:
         """Return how many distributions may be kept: on a GPU many, so that its batches are full; 0 for the default."""
         return _GPU_FLOATS // self.module.config.vocab_size if self.module.device.type == "cuda" else 0
-
-    @property
-    def mask_word(self) -> str:
-        """Return the word that stands for a mask (the mask edit of section 5.2)."""
-        return MASK_WORD
 
     @property
     def room(self) -> int:
@@ -297,8 +293,13 @@ def load(
     if unknown is None or not (pieces.before and pieces.after):
         expected = "a tokenizer with an unknown piece, and special pieces before and behind texts"
         raise BadInput(f"{source}: expected {expected}")
-    pieces = pieces._replace(longest=_longest(transformer.module, pieces))
     module = transformer.module.to(device).eval()
+    table: Any = getattr(getattr(module.base_model, "embeddings", None), "position_embeddings", None)
+    longest = min(pieces.longest, _LONGEST)
+    if getattr(table, "padding_idx", None) is not None:
+        # RoBERTa numbers positions after its padding piece and has fewer than it states
+        longest = min(longest, table.num_embeddings - table.padding_idx - 1)
+    pieces = pieces._replace(longest=longest)
     if "attention_mask" not in inspect.signature(module.forward).parameters:
         batch = 1  # padding would change what is predicted
     words, is_whole = WordPieces(pieces, unknown), not models.has_plain_head(module)
@@ -307,11 +308,3 @@ def load(
         for name, value in [*layer.named_parameters(recurse=False)] if isinstance(layer, torch.nn.Linear) else ():
             setattr(layer, name, torch.nn.Parameter(value.to(PRECISIONS["bfloat16"]), requires_grad=False))
     return MaskedLM(module, pieces, words, transformer.name, transformer.revision, masks, batch, precision, is_whole)
-
-
-def _longest(module: Any, pieces: models.Pieces) -> int:
-    """Return the longest sequence; RoBERTa numbers positions after its padding piece and has fewer than it states."""
-    table: Any = getattr(getattr(module.base_model, "embeddings", None), "position_embeddings", None)
-    if getattr(table, "padding_idx", None) is None:
-        return min(pieces.longest, _LONGEST)
-    return int(min(pieces.longest, table.num_embeddings - table.padding_idx - 1))

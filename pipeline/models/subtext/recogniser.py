@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.sparse import csr_matrix, hstack
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
 
 Pooling = Literal["last", "max"]
@@ -165,9 +165,7 @@ def _make_vectorizers(cut: Cut, least: int = 1) -> "list[TfidfVectorizer]":
     return [TfidfVectorizer(**option, sublinear_tf=True, min_df=least) for option in options]
 
 
-def _make_rows(vectorizers: "Sequence[TfidfVectorizer]", texts: Sequence[str], contexts: Sequence[str]) -> "csr_matrix":
-    from scipy.sparse import csr_matrix, hstack
-
+def _make_rows(vectorizers: "Sequence[TfidfVectorizer]", texts: Sequence[str], contexts: Sequence[str]) -> csr_matrix:
     surface = [
         (len(text) / _LONG, np.log1p(len(text)), len(set(text) & set(context)) / max(1, len(set(text))))
         for text, context in zip(texts, contexts, strict=True)

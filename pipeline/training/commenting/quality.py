@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import torch
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from pipeline.errors import BadInput
 from pipeline.models.commenting import quality as models
@@ -147,8 +149,6 @@ class _Data:  # a part as the optimiser sees it
 
     def loss(self, scores: Floats, target: Floats, rank: float) -> tuple[float, Floats]:
         """Compute the loss without its penalty, and its slopes by the scores [n]."""
-        from scipy.special import expit
-
         count = len(target)
         if self.is_grade:
             value, slopes = float(np.mean(np.logaddexp(0, scores) - target * scores)), expit(scores) - target
@@ -241,7 +241,6 @@ def _minimise(
     train: _Data, target: Floats, rank: float, penalty: float, start: Floats, is_common: npt.NDArray[np.bool_]
 ) -> Floats:
     """Find the weights of least loss; those of rare n-grams stay 0."""
-    from scipy.optimize import minimize
 
     def objective(weights: Floats) -> tuple[float, Floats]:
         all_weights = np.zeros(len(is_common))
@@ -259,7 +258,6 @@ def _minimise(
 
 def _fit_line(part: _Data, scores: Floats, target: Floats) -> tuple[float, float]:
     """Find slope and offset of least loss between scores and target; the slope rises."""
-    from scipy.optimize import minimize
 
     def objective(line: Floats) -> tuple[float, Floats]:
         value, slopes = part.loss(line[0] * scores + line[1], target, 0.0)

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
+import scipy
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding, embedding_bag
@@ -288,8 +289,6 @@ class _Training:  # a model in training, and its training and validation rows
 
     def fit_temperature(self) -> float:
         """Return the temperature with the least loss on the validation part; 1 if there is none."""
-        from scipy.optimize import minimize_scalar
-
         if "validation" not in self.inputs:
             return 1.0
         predicted, truth = _predict(self.model, self.inputs["validation"]), self.truth["validation"]
@@ -298,7 +297,7 @@ class _Training:  # a model in training, and its training and validation rows
             likelihoods = _calibrate(predicted, math.exp(scale), self.shares)[np.arange(len(truth)), truth]
             return -float(np.mean(np.log(np.clip(likelihoods, 1e-12, 1))))
 
-        return round(math.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x), 6)
+        return round(math.exp(scipy.optimize.minimize_scalar(loss, bounds=(-3, 3), method="bounded").x), 6)
 
 
 @torch.no_grad()
