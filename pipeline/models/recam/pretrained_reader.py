@@ -157,8 +157,8 @@ class Shape:
 
     style: Style = "filled"
     windows_by: Over = "max"  # how the scores of an option's windows are combined
-    has_gloss: bool = False  # of a masked reader: what it knows of an option
-    wrong: float = 0.0  # weight of a second head, of what makes an option wrong; 0: there is none
+    has_gloss: bool = False  # of a filled sequence: the option's gloss behind the question
+    wrong: float = 0.0  # of filled sequences: weight of a second head, of what makes an option wrong; 0: there is none
     dropout: float = 0.1
 
 
@@ -173,7 +173,6 @@ class Batch(NamedTuple):
     item: Tensor  # [s]: row of the item
     serves: Tensor  # [s, 5]: the options that the sequence is for; each option of each item has one or more
     options: Tensor  # [n, 5, k]: pieces, padded with -1; of masked readers, else empty
-    glosses: Tensor  # [n, 5, g]: pieces, padded with -1; of masked readers with glosses, else empty
 
 
 class PretrainedReader(nn.Module):
@@ -184,16 +183,9 @@ class PretrainedReader(nn.Module):
         super().__init__()
         self.shape, self.transformer = shape, transformer
         self.drop = nn.Dropout(shape.dropout)
-        width = transformer.config.hidden_size
         if shape.style == "filled":
+            width = transformer.config.hidden_size
             self.dense, self.predict = nn.Linear(width, width), nn.Linear(width, 2 if shape.wrong else 1)
-        else:
-            embedded = transformer.get_input_embeddings().weight.shape[1]
-            if shape.has_gloss:
-                self.ask = _make_zero_layer(width, embedded)
-            if shape.wrong:
-                self.wrong = _make_zero_layer(width, embedded)
-                self.bias = nn.Parameter(torch.zeros(()))
 
     @property
     def encoder(self) -> Any:
@@ -219,32 +211,14 @@ class PretrainedReader(nn.Module):
         size = batch.serves.shape
         return scores[:, :1].expand(size), scores[:, 1:].expand(size) if self.shape.wrong else None
 
-    def _score_masks(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+    def _score_masks(self, states: Tensor, batch: Batch) -> tuple[Tensor, None]:
         """[s, 5]: mean log probability of an option's pieces, all at the one mask."""
         masked_states = states[torch.arange(len(states), device=states.device), batch.start]  # [s, d]
         log_probabilities = compute_logits(self.transformer, masked_states).float().log_softmax(dim=1)
         options = batch.options[batch.item]  # [s, 5, k]
         is_piece = options >= 0
         piece_scores = log_probabilities.gather(1, options.clamp(min=0).flatten(1)).view(options.shape)
-        right = (piece_scores * is_piece).sum(dim=2) / is_piece.sum(dim=2)
-        state = self.drop(masked_states)
-        if self.shape.has_gloss:
-            right = right + self._score_embeddings(self.ask(state), batch.glosses[batch.item])
-        wrong = self._score_embeddings(self.wrong(state), options) + self.bias if self.shape.wrong else None
-        return right, wrong
-
-    def _score_embeddings(self, queries: Tensor, ids: Tensor) -> Tensor:
-        """Of [s, d] with the mean embedding of the pieces of each option [s, 5, k]: [s, 5]."""
-        is_piece = (ids >= 0).unsqueeze(3)
-        embedded = self.encoder.get_input_embeddings()(ids.clamp(min=0)) * is_piece
-        return torch.einsum("sd,sod->so", queries, embedded.sum(dim=2) / is_piece.sum(dim=2).clamp(min=1))
-
-
-def _make_zero_layer(width: int, out: int) -> nn.Linear:
-    # its output is 0 until it learns, so that training begins with the transformer's own answers
-    layer = nn.Linear(width, out, bias=False)
-    nn.init.zeros_(layer.weight)
-    return layer
+        return (piece_scores * is_piece).sum(dim=2) / is_piece.sum(dim=2), None
 
 
 def combine_windows(scores: Tensor, batch: Batch, over: Over) -> Tensor:

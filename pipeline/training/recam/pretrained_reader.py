@@ -59,6 +59,8 @@ def make_recipe(profile: str, **changes: Any) -> Recipe:
         number, most = getattr(recipe, name), getattr(recipe, limit)
         if number > most:
             raise BadInput(f"{name} should be {most} at most, the {limit}{reason}; found {number}")
+    if recipe.style == "masked" and (recipe.has_gloss or recipe.wrong):
+        raise BadInput("a masked reader has neither glosses nor a head of wrong answers; take style=filled")
     return recipe
 
 

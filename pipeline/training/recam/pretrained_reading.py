@@ -68,7 +68,7 @@ def list_glosses(items: pl.DataFrame, glosses: Mapping[str, Sequence[str]], reci
 
 def check_length(recipe: Recipe, pieces: Pieces) -> None:
     """Raise BadInput if the longest sequence is longer than the encoder reads."""
-    gloss = recipe.longest_gloss + len(pieces.between) if recipe.has_gloss and recipe.style == "filled" else 0
+    gloss = recipe.longest_gloss + len(pieces.between) if recipe.has_gloss else 0
     around = len(pieces.before) + len(pieces.between) + len(pieces.after)
     longest = recipe.window + 2 * recipe.longest_question + _OPTION + gloss + around
     if longest > pieces.longest:
@@ -179,10 +179,8 @@ def make_batch(inputs: Inputs, item_rows: Sequence[int]) -> Batch:
     first_type, second_type = pieces.types
     types = torch.where(place < torch.tensor(heads).unsqueeze(1), first_type, second_type)
     starts, widths, items, served = map(torch.tensor, zip(*rows, strict=True))
-    is_masked = recipe.style == "masked"
-    options = _pad_pieces([inputs.options[row] for row in item_rows] if is_masked else [])
-    glosses = _pad_pieces([inputs.glosses[row] for row in item_rows] if is_masked and inputs.glosses else [])
-    return Batch(ids, place < lengths, types, starts, widths, items, served, options, glosses)
+    options = _pad_pieces([inputs.options[row] for row in item_rows] if recipe.style == "masked" else [])
+    return Batch(ids, place < lengths, types, starts, widths, items, served, options)
 
 
 def _list_fillings(inputs: Inputs, row: int) -> Iterator[tuple[list[int], list[int], list[bool]]]:

@@ -30,8 +30,7 @@ def batch(**changes: Tensor) -> Batch:
     is_piece, start, width = torch.ones(4, 6, dtype=torch.bool), torch.full((4,), 1), torch.full((4,), 2)
     item, serves = torch.tensor([0, 0, 1, 1]), torch.ones(4, 5, dtype=torch.bool)
     options = torch.tensor([[[20, -1], [21, 22], [23, -1], [24, 25], [26, 27]]] * 2)
-    glosses = torch.tensor([[[30, 31, -1]] * 5] * 2)
-    defaults = Batch(ids, is_piece, torch.zeros_like(ids), start, width, item, serves, options, glosses)
+    defaults = Batch(ids, is_piece, torch.zeros_like(ids), start, width, item, serves, options)
     return defaults._replace(**changes)
 
 
@@ -84,23 +83,6 @@ def test_a_masked_reader_scores_log_probabilities(headed: LoadedTransformer) -> 
     right, _ = model(sequences)
     assert right[:, 0].tolist() == pytest.approx(log_probabilities[:, 1, 20].view(2, 2).mean(1).tolist(), abs=1e-4)
     assert right[:, 1].tolist() == pytest.approx(of_two.view(2, 2).mean(1).tolist(), abs=1e-4)
-
-
-def test_new_heads_of_a_masked_reader_say_nothing_yet(headed: LoadedTransformer) -> None:
-    """Glosses and wrong answers begin at silence; once learnt, a gloss counts by the mean of its embeddings."""
-    model, plain = reader(headed, style="masked", has_gloss=True, wrong=1.0), reader(headed, style="masked")
-    sequences = batch()
-    right, wrong = model(sequences)
-    assert torch.equal(right, plain(sequences)[0])
-    assert wrong is not None
-    assert wrong.tolist() == [[0.0] * 5] * 2
-    torch.nn.init.eye_(model.ask.weight)
-    states = headed.module.base_model(input_ids=sequences.ids).last_hidden_state[:, 1]
-    table = headed.module.get_input_embeddings().weight
-    more = (states @ ((table[30] + table[31]) / 2)).view(2, 2)
-    alone = sequences._replace(item=torch.arange(4), options=sequences.options[[0, 0, 1, 1]])
-    expected = (plain(alone)[0][:, 0].view(2, 2) + more).amax(1)
-    assert model(sequences)[0][:, 0].tolist() == pytest.approx(expected.tolist(), abs=1e-3)
 
 
 def test_what_learns(tiny_folder: Path) -> None:
