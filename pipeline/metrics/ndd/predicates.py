@@ -172,7 +172,6 @@ def evaluate(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]], *
 
 
 def _weighted_mean(values: Floats, weights: Floats) -> float:
-    """Compute the weighted mean of the values that are not NaN."""
     is_defined = ~np.isnan(values)
     total = weights[is_defined].sum()
     return float(values[is_defined] @ weights[is_defined] / total) if total else np.nan

@@ -254,7 +254,6 @@ def _describe_questions(options: Words, articles: pl.Series, questions: Sequence
 
 
 def _hash_features(rows: Iterable[list[str]], buckets: int) -> csr_matrix:
-    """Count features of options, which are not held, in buckets: [options, buckets]."""
     from sklearn.feature_extraction import FeatureHasher
 
     return FeatureHasher(buckets, input_type="string", alternate_sign=False).transform(rows)

@@ -241,7 +241,6 @@ class MaskedLM:
         return logits.float().log_softmax(dim=1)
 
     def _build_features(self, sequences: list[IndexArray]) -> dict[str, Tensor]:
-        """Build the model's input [b, t] of sequences, with the special pieces added."""
         pieces, device = self.pieces, self.module.device
         special_count = len(pieces.before) + len(pieces.after)
         lengths = np.array([len(ids) + special_count for ids in sequences])

@@ -116,7 +116,6 @@ def encode_texts(
 def _iterate_inputs(
     model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], longest: int, keep: Keep
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
-    """Yield the inputs of some texts at a time, with the number of the first."""
     for start in range(0, len(texts), BATCH):
         part = slice(start, start + BATCH)
         yield start, encode_texts(model, texts[part], contexts[part], longest, keep)

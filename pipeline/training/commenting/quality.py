@@ -96,7 +96,6 @@ def fit(
 
 
 def _split_rows(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
-    """Select the training and validation rows with their target as it is learnt."""
     is_learnt = rows["split"].is_in(["train", "validation"])
     used_rows, numbers = rows.filter(is_learnt), (is_learnt.arg_true() + 1)
     models.check_comments(used_rows, numbers)
