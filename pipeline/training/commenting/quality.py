@@ -181,9 +181,8 @@ def _train(
 ) -> TrainingResult:
     train = data["train"]
     if not train.is_grade and not len(train.better):
-        raise BadInput(
-            "no article has two comments of different upvotes: their order cannot be learnt; give article_id"
-        )
+        problem = "no article has two comments of different upvotes: their order cannot be learnt"
+        raise BadInput(f"{problem}; give article_id")
     weights, penalty, history = _choose_penalty(data, recipe)
     evaluation = data.get("validation", train)
     evaluation = evaluation if len(evaluation.target) >= _ENOUGH and np.ptp(evaluation.target) else train
