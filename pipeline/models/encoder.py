@@ -171,10 +171,14 @@ def _open_module(folder: Path, precision: str, device: str, normalize: Normalize
 
     transformers_logging.disable_progress_bar()
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)  # a default prompt is no news
-    options: dict[str, Any] = {"device": device, "local_files_only": True, "trust_remote_code": False}
-    weights = {"dtype": PRECISIONS[precision], "use_safetensors": True}
     with refuse_damage(folder, REMEDY):
-        module = SentenceTransformer(str(folder), model_kwargs=weights, **options).eval()
+        module = SentenceTransformer(
+            str(folder),
+            device=device,
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"dtype": PRECISIONS[precision], "use_safetensors": True},
+        ).eval()
     if normalize == "off":
         for part_name in [name for name, part in module.named_children() if isinstance(part, LengthOne)]:
             delattr(module, part_name)
