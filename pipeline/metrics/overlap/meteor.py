@@ -102,7 +102,7 @@ def meteor(
             is_equal = (pairs.matches == longest) & (pairs.chunks == 1)
             pairs = pairs._replace(chunks=np.where(is_equal, 0.0, pairs.chunks))
         if alignment == "fewest_chunks":
-            pairs = _minimise_chunks(batch, pairs)
+            pairs = _minimise_chunks(batch, pairs, parameters, penalty)
         scores = _score_pairs(batch, pairs, parameters, penalty)
         # the first of each segment is its best, independent of the order of the references
         order = np.lexsort((-batch.weights, pairs.chunks, pairs.reference_sizes, -pairs.matches, -scores, batch.owner))
@@ -198,8 +198,8 @@ def _count_pairs(batch: Batch, places: Ints) -> PairCounts:
     return PairCounts(matches, np.diff(batch.ends)[batch.owner], np.diff(batch.ref_ends), chunks)
 
 
-def _minimise_chunks(batch: Batch, pairs: PairCounts) -> PairCounts:
-    """Minimise the chunks of each reference.
+def _minimise_chunks(batch: Batch, pairs: PairCounts, parameters: Parameters, penalty: str) -> PairCounts:
+    """Minimise the chunks of those references that may be their candidate's best.
 
     There are at least as many chunks as matches less common bigrams. Where greedy has no more, nothing is searched.
     """
@@ -208,12 +208,20 @@ def _minimise_chunks(batch: Batch, pairs: PairCounts) -> PairCounts:
     times = np.minimum(bigrams.times[bigrams.shared], bigrams.reference_times)
     common = np.bincount(bigrams.reference, times, len(batch.owner))
     lower_bound = np.maximum(pairs.matches - common, np.minimum(pairs.matches, 1))
-    for pair in np.flatnonzero(lower_bound < chunks):
-        owner = batch.owner[pair]
-        candidate = batch.words[batch.ends[owner] : batch.ends[owner + 1]].tolist()
-        reference = batch.ref_words[batch.ref_ends[pair] : batch.ref_ends[pair + 1]].tolist()
-        chunks[pair] = count_fewest_chunks(candidate, reference)
-    return pairs._replace(chunks=chunks)
+    while True:
+        bounds = (pairs._replace(chunks=values) for values in (chunks, lower_bound))
+        scores, upper_scores = (_score_pairs(batch, counts, parameters, penalty) for counts in bounds)
+        best = np.maximum.reduceat(scores, list_starts(batch.owner))[batch.owner]
+        may_win = np.flatnonzero((lower_bound < chunks) & (upper_scores > 0) & (upper_scores >= best))
+        if not len(may_win):
+            return pairs._replace(chunks=chunks)
+        may_win = may_win[np.argsort(-upper_scores[may_win], kind="stable")]
+        _, first = np.unique(batch.owner[may_win], return_index=True)
+        for pair in may_win[first]:  # of each candidate the most promising
+            owner = batch.owner[pair]
+            candidate = batch.words[batch.ends[owner] : batch.ends[owner + 1]].tolist()
+            reference = batch.ref_words[batch.ref_ends[pair] : batch.ref_ends[pair + 1]].tolist()
+            chunks[pair] = lower_bound[pair] = count_fewest_chunks(candidate, reference)
 
 
 def _score_pairs(batch: Batch, pairs: PairCounts, parameters: Parameters, penalty: str) -> Floats:
