@@ -137,7 +137,7 @@ def recam(do: Do, folder: Path) -> None:
 def studies(do: Do) -> None:
     """DAG studies: what the shipped model says of the data sets that pairs came from."""
     staged = [do("studies.rows.stage_data_set", source, DAY) for source in do("studies.rows.list_sources")]
-    do("studies.rows.publish_all", [{"study": "data_sets", **rows} for rows in staged], DAY, RUN)
+    do("studies.rows.publish", staged, DAY, RUN)
     do("studies.rows.write_report", DAY)
 
 
