@@ -167,13 +167,10 @@ def build(day: str, rules: Rules | None = None, only: str | None = None, run_id:
     return publish([stage_words(part) for part in plan(only=only)], day, rules, run_id, only)
 
 
-def _is_in_splits(splits: Sequence[str]) -> pl.Expr:
-    return pl.col("split").is_in(splits) if splits else pl.col("split").is_not_null()
-
-
 def read_threads(*splits: str) -> pl.DataFrame:
     """Read the threads of the corpus, or of some splits, in the order of their ids; Missing without any."""
-    threads = warehouse.scan("threads", _is_in_splits(splits)).sort(THREAD).collect()
+    is_selected = pl.col("split").is_in(splits) if splits else pl.col("split").is_not_null()
+    threads = warehouse.scan("threads", is_selected).sort(THREAD).collect()
     if not threads.height:
         of_splits = f" of {' and '.join(splits)}" if splits else ""
         reasons = warehouse.scan("threads").select("reason").drop_nulls().collect()["reason"].value_counts()
@@ -207,7 +204,7 @@ def measure_corpus(source: str | None = None) -> pl.DataFrame:
 def count_vocabulary(source: str | None = None) -> int:
     """Count the distinct words of the articles of the corpus and of the comments that `measure_corpus` counts."""
     threads, rows = _scan_corpus(source)
-    threads = threads.filter(_is_in_splits(()))
+    threads = threads.drop_nulls("split")
     comments = rows.join(threads.select(THREAD), on=THREAD, how="semi")
     lists = [threads.select(word="title_tokens"), threads.select(word="content_tokens"), comments.select(word="tokens")]
     words = pl.concat([rows.explode("word").unique() for rows in lists])

@@ -61,7 +61,15 @@ class Files(NamedTuple):
         return self._check_count("group", [line for _, line in _read_lines(self.groups)]) if self.groups else None
 
     def read_grades(self, path: Path) -> list[float]:
-        return self._check_count("grade", [*_read_numbers(path)])
+        grades = []
+        for number, line in _read_lines(path):
+            value = math.nan
+            with suppress(ValueError):
+                value = float(line)
+            if not math.isfinite(value):
+                raise BadInput(f"{path}, line {number}: expected a finite number, found {line[:60]!r}")
+            grades.append(value)
+        return self._check_count("grade", grades)
 
     def _check_count(self, name: str, values: list[Value]) -> list[Value]:
         if len(values) != (count := sum(1 for _ in _read_lines(self.candidates))):
@@ -137,16 +145,6 @@ def _name_files(files: Files, other: Path | None) -> Iterator[None]:
             raise
         paths = (files.candidates, other, files.references, files.weights)
         raise BadInput(f"{', '.join(map(str, filter(None, paths)))}: {error}") from error
-
-
-def _read_numbers(path: Path) -> Iterator[float]:
-    for number, line in _read_lines(path):
-        value = math.nan
-        with suppress(ValueError):
-            value = float(line)
-        if not math.isfinite(value):
-            raise BadInput(f"{path}, line {number}: expected a finite number, found {line[:60]!r}")
-        yield value
 
 
 def _read_candidates(path: Path, cut: Cut) -> Iterator[list[str]]:

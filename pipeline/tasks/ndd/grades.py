@@ -132,7 +132,6 @@ def export(
         assigned = projects.update_assignment(project, lambda previous: _assign(source, tasks, raters, previous))
     sheets = {rater: compression.list_rater_tasks(tasks, rater, assigned) for rater in raters}
     guidelines = {"guidelines.md": grading.read_guidelines("compression", lang)}
-    (folder / "labels").mkdir(parents=True, exist_ok=True)
     return projects.export(folder, tasks, FORM, guidelines, sheets, lang)
 
 

@@ -231,11 +231,6 @@ def record_texts_of_folder(
             record_texts(kind, registry.read(folder).model_id, texts, labelled=labelled, base=base)
 
 
-def list_flagged() -> pl.DataFrame:
-    """List the models trained on texts that were erased later, with their share (view `models_flagged`)."""
-    return warehouse.query("select * from models_flagged order by kind, model_id")
-
-
 def complete_evaluations(frame: pl.DataFrame) -> pl.DataFrame:
     """Complete rows of `evaluations` without keys, by default of all test items after training; values are rounded."""
     schema = empty("evaluations").drop("kind", "day", "model_id").schema

@@ -47,7 +47,7 @@ def test_run_twice(scored: object) -> None:
     assert_frame_equal(scores(), before)
     assert warehouse.get_snapshot_id("embeddings") is None  # off by default
     shipped = registry.read(scoring.SHIPPED).model_id
-    assert scoring.find_model_id(DAY) == shipped  # the only other one saw the sample alone
+    assert scoring.choose_model(None, DAY).model_id == shipped  # the only other one saw the sample alone
     comments = warehouse.scan("comments").select("source", "comment_id", "lang").collect()
     for lang, signature in before.join(comments, on=["source", "comment_id"]).select("lang", "signature").rows():
         encoder = "embedded" if lang == "en" else "characters"

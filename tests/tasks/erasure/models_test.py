@@ -174,7 +174,7 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     """Before, the words of both stand in each model that keeps any; after, hers are in no file of the home."""
     assert find_holders(folders, ANN) & find_holders(folders, BOB) >= set(folders) - NUMBERS - UNSEEN
     assert "zibbleworn drondlep quaffmire" in read_all(Path(folders["counts"]))  # before, behind and between
-    before = scoring.find_model_id(DAY)
+    before = scoring.choose_model(None, DAY).model_id
     outcome = run.forget(REQUEST)
     assert {name for name, folder in folders.items() if Path(folder).is_dir()} == NUMBERS
     assert not [word for word in ANN if word in read_all(settings.home())]
@@ -186,7 +186,7 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     assert len(actions) == len(folders) - len(NUMBERS)
     assert not warehouse.scan("models").filter("is_promoted", pl.col("kind") != "abstractness").collect().height
     assert masked_lm.load_model("count", "en").model_id == masked_lm.SAMPLE
-    assert scoring.find_model_id(DAY) == scoring.load_model(None).model_id != before
+    assert scoring.choose_model(None, DAY).model_id == scoring.load_model(None).model_id != before
     with pytest.raises(Missing, match="no commenter att is in force"):
         commenters.load_model(None, "att")
     commands = [model["train_again"] for model in models.summarize(outcome.models, {}) if model["train_again"]]

@@ -70,7 +70,7 @@ def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Pat
     assert rows["data_hash"].n_unique() == 2
     promoted = rows.filter("is_promoted").select("model_id", "completion_models").rows()
     assert promoted == [(other_id, ["someone"])]
-    assert scoring.find_model_id(DAY) == scoring.find_model_id(None) == other_id != model_id
+    assert scoring.choose_model(None, DAY).model_id == scoring.choose_model().model_id == other_id != model_id
     learned = pairs.load_all_pairs().filter(pl.col("split") != "test")["implicit"]
     pairs_now = load_table("pairs")  # also those of the sample, some of which are what it learned from
     numbers = train.evaluate(pairs_now, other_id).filter(metric="implicitness_accuracy", subset="all")
@@ -89,7 +89,7 @@ def test_model_row_says_what_it_was_made_of(imported: object) -> None:
     assert row["completion_models"] == ["undertone-sample"]
     assert row["kind"] == "impscore"
     assert not row["is_promoted"]
-    assert scoring.find_model_id(DAY) == scoring.find_model_id(None) == get_shipped_id()
+    assert scoring.choose_model(None, DAY).model_id == scoring.choose_model().model_id == get_shipped_id()
     assert json.loads(row["config"])["any"]["epochs"] == 5
     assert len(row["data_hash"]) == len(row["encoder_revision"]) == 64
 
@@ -100,7 +100,7 @@ def test_model_for_a_day(tables: object, enlist: Enlist) -> None:
     enlist("2026-11-12", 3, is_promoted=False)
     expected: dict[str | None, str] = dict.fromkeys(("2026-11-01", "2026-11-10", "2026-11-14"), ten)
     expected |= dict.fromkeys(("2026-11-15", "2026-11-30", None), fifteen)
-    assert {day: scoring.find_model_id(day) for day in expected} == expected
+    assert {day: scoring.choose_model(None, day).model_id for day in expected} == expected
 
 
 def test_models_by_name(tables: object, enlist: Enlist, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_models_by_name(tables: object, enlist: Enlist, tmp_path: Path) -> None:
     folder = settings.models() / model_id
     for ref in (model_id, model_id[:12], str(folder)):
         assert scoring.load_model(ref).model_id == model_id
-    assert scoring.load_model(None).model_id == scoring.find_model_id(DAY) != model_id
+    assert scoring.load_model(None).model_id == scoring.choose_model(None, DAY).model_id != model_id
     assert scoring.load_model(get_shipped_id()).model_id == get_shipped_id()
     assert scoring.load_model(str(scoring.SHIPPED)).model_id == get_shipped_id()
 
@@ -202,8 +202,8 @@ def test_a_variant_without_bound_is_not_promoted(imported: Path, tiny_encoder: P
     add_pairs()
     for promote in (False, True):
         train_model(implicitness="euclidean", promote=promote)
-        assert scoring.find_model_id(DAY) == get_shipped_id()
-    assert train_model(pragmatics="cosine", promote=True) == scoring.find_model_id(DAY)
+        assert scoring.choose_model(None, DAY).model_id == get_shipped_id()
+    assert train_model(pragmatics="cosine", promote=True) == scoring.choose_model(None, DAY).model_id
 
 
 def test_the_encoder_is_found_by_its_hash(
