@@ -34,7 +34,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> tuple[
         patch.setenv("UNDERTONE_HOME", str(place))
         warehouse.create()
         collect.import_files(collect.list_files("sample", None, DAY).files, None, DAY, origin="sample")
-        for source in pairs.replay_cassette(DAY):
+        for source in pairs.replay_cassette():
             pairs.build(source, DAY)
         with pytest.MonkeyPatch.context() as small:
             small.setenv("UNDERTONE_ENCODER", str(tiny_folder))

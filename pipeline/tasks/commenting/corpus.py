@@ -37,11 +37,6 @@ def load_tokenizers() -> dict[str, segment.Tokenizer]:
     return segment.load_tokenizers(resources=settings.resources())
 
 
-def format_tokenizer(tokenizer: segment.Tokenizer) -> str:
-    """Format a tokenizer's name and version for tables and signatures."""
-    return f"{tokenizer.name} {tokenizer.version}"
-
-
 def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[day_texts.ArticlePart]:
     """Divide the articles that have comments, of all sources or of one, into parts; Missing without any."""
     missing = "no article{} has comments; import some: `undertone import archive.jsonl`"
@@ -64,7 +59,7 @@ def stage_words(part: day_texts.ArticlePart) -> slices.Staged:
     timer = runs.start()
     articles = day_texts.read_part(_scan_commented(part["source"], part["snapshot"]), part)
     tokenizers = load_tokenizers()
-    names = {lang: format_tokenizer(tokenizer) for lang, tokenizer in tokenizers.items()}
+    names = {lang: f"{tokenizer.name} {tokenizer.version}" for lang, tokenizer in tokenizers.items()}
     columns = [*THREAD, "category", "lang", "title_tokens", "content_tokens", "tokenizer"]
     frames = [empty("threads").select(columns)]  # a part may hold no article
     for chunk in articles.iter_slices(_CHUNK):
@@ -124,7 +119,6 @@ def publish(
     staged: Sequence[slices.Staged], day: str, rules: Rules | None = None, run_id: str = "cli", only: str | None = None
 ) -> dict[str, int]:
     """Replace the threads of each source, or of `only` one, and their references; count articles by split or reason."""
-    slices.parse_day(day)
     timer = runs.start(staged)
     rules = rules or Rules()
     tokenized = warehouse.scan_staged("threads", staged) if staged else empty("threads").lazy()

@@ -15,7 +15,6 @@ from pipeline.io.lines import parse_value
 from pipeline.metrics import overlap
 from pipeline.metrics.overlap import scoring
 from pipeline.metrics.overlap.metric import Metric
-from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting import grades as grading
@@ -196,7 +195,6 @@ def read_references(preset: str = PRESET) -> pl.DataFrame:
 
 def measure(day: str, preset: str = PRESET, run_id: str = "cli") -> dict[str, int]:
     """Measure generated comments by the references of their article into `metric_scores`; count rows by source."""
-    parse_day(day)
     timer = runs.start()
     grading.prune(run_id)
     rows, metrics = read_material(preset)
@@ -250,7 +248,7 @@ def score(metrics: Sequence[Metric], rows: pl.DataFrame, is_weighted: bool) -> p
 
 
 def _sign(rows: pl.DataFrame, metrics: Sequence[Metric], is_weighted: bool, preset: str) -> pl.DataFrame:
-    tokenizers = "+".join(sorted(set(map(corpus.format_tokenizer, corpus.load_tokenizers().values()))))
+    tokenizers = "+".join(sorted({f"{tool.name} {tool.version}" for tool in corpus.load_tokenizers().values()}))
     facts = f"weights:{preset if is_weighted else 'none'}|tokens:{tokenizers}"
     signatures = {metric.name: f"{metric.name}|{metric.signature}|{facts}" for metric in metrics}
     signature = pl.col("metric").replace_strict(signatures, return_dtype=pl.String)

@@ -72,7 +72,6 @@ class TrainedModel:
 
 def train(day: str, fit: Callable[[], TrainedModel], run_id: str, *, promote: bool = False) -> str:
     """Train and register a model for a day; return its id. `promote` promotes it also if it is worse than a rival."""
-    parse_day(day)
     started = runs.start()
     return register(fit(), day, run_id, started, promote=promote)
 
