@@ -138,7 +138,6 @@ def publish(
         warehouse.overwrite("reference_comments", partition, corpus.references.filter(is_source), run_id)
         dropped, kept_count = corpus.dropped.filter(is_source), threads["split"].count()
         runs.record_step(source, day, ORIGIN, STEP, kept_count, dropped, rules._asdict(), run_id, timer)
-        timer = runs.start()  # the first source has the time of what all sources share
     parts = corpus.threads.select(pl.coalesce("split", "reason").alias("part")).to_series()
     return dict(parts.value_counts().sort("part").iter_rows())
 

@@ -187,7 +187,6 @@ def _write_comments(
         dropped = without_comment.select("source", reason=pl.lit("no_comment"), row_key="thread_id")
         count, config = source_articles.height - dropped.height, {"system": system}
         runs.record_step(source, day, f"{corpus.ORIGIN}:{system}", STEP, count, dropped, config, run_id, timer)
-        timer = runs.start()
     return comments.height
 
 

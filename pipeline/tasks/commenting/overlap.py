@@ -204,7 +204,6 @@ def measure(day: str, preset: str = PRESET, run_id: str = "cli") -> dict[str, in
         scored = pl.concat(_sign(score(metrics, part, flag), metrics, flag, preset) for flag in (False, True))
         counts[source] = warehouse.overwrite("metric_scores", warehouse.make_slice(source=source), scored, run_id)
         runs.record_step(source, day, "generated", "measure", counts[source], None, {"weights": preset}, run_id, timer)
-        timer = runs.start()  # the first source has the time of what all sources share
     if not rows.height:
         raise Missing("no generated comment has references; see `undertone commenting build` and `generate`")
     return counts

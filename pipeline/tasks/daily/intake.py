@@ -74,11 +74,7 @@ def write_tables(
             folder = f"{scratch}/{batch.source}"
             intakes[batch.source] = _Intake(folder, batch.source, day, origin, window, selection.keep_duplicates)
         intakes[batch.source].add_batch(batch, key)
-    collected = []
-    for intake in intakes.values():
-        collected.append(intake.write(config, run_id, started))
-        started = runs.start()  # the first source has the time of what all sources share
-    return collected
+    return [intake.write(config, run_id, started) for intake in intakes.values()]
 
 
 class _Intake:

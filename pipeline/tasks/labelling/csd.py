@@ -81,7 +81,6 @@ def _add_comments(
         tasks, day_dropped = (frame.filter(source=source, day=day) for frame in (existing_tasks, dropped))
         origin = format_origin(project)
         runs.record_step(source, str(day), origin, "select", tasks.height, day_dropped, config, run_id, timer)
-        timer = runs.start()  # the first source has the time of what all sources share
     return count
 
 

@@ -162,7 +162,6 @@ def publish_items(subtask: str, staged: Sequence[slices.Staged], day: str, rules
     for source in open_items["source"].unique().sort():
         kept_count = choices.items.filter(source=source).height
         runs.record_step(source, day, subtask, STEP, kept_count, dropped.filter(source=source), config, run_id, timer)
-        timer = runs.start()  # the first source has the time of what all sources share
     facts = json.dumps([readers.hash_items(open_items), config], sort_keys=True)
     # how well readers found the words left out (Tables 3 and 4); the subset is the reader
     report = choices.retrieval.rename({"reader": "subset", "row_count": "pair_count"})

@@ -190,6 +190,5 @@ def publish_targets(staged: Sequence[slices.Staged], day: str, rules: Rules, run
         unfit = _scan_summarised(source, None).drop_nulls("reason").select("reason", row_key="thread_id")
         dropped = pl.concat([untargeted, unfit.sort("row_key").collect()]).with_columns(source=pl.lit(source))
         runs.record_step(source, day, ORIGIN, STEP, kept_count, dropped, rules._asdict(), run_id, timer)
-        timer = runs.start()  # the first source has the time of what all sources share
         counts.update(reasons.filter(pl.col("reason").is_null())["subtask"])
     return dict(sorted(counts.items()))

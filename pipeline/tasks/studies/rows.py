@@ -197,7 +197,7 @@ def publish(staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:
     for study in rows["study"].unique().sort():
         count = replace_study(study, rows, day, run_id)
         runs.record_step(study, day, "studies", "study", count, None, {}, run_id, started)
-        started, total = runs.start(), total + count
+        total += count
     return total
 
 
