@@ -168,8 +168,7 @@ def collect(project: str, step: Step, tool: Tool, studio: Studio | None = None, 
             names = [f"{number} ({task})" for task, number in stuck.select("task_id", "studio_id").head(10).rows()]
             why = "an answer lacks a field that was asked for, or its rater does not count (see `dropped`)"
             what = f"{stuck.height} tasks wait, but Label Studio has all answers it wants and gives them to no rater"
-            title = get_step_project(project, step).title
-            log.warning("%s: %s: %s; correct them there: %s", title, what, why, ", ".join(names))
+            log.warning("%s: %s: %s; correct them there: %s", target.title, what, why, ", ".join(names))
     return {"tasks": tasks.height, "labels": projects.read_labels(project).height, "waiting": waiting_count}
 
 

@@ -47,7 +47,6 @@ class Rules(NamedTuple):
 
 
 RULES = Rules()
-CHOICE_RULES = ("paper", "balanced")
 NUMBERS = {"concrete_from": (0, 1), "specific_from": (0, 20), "similar": (0, 1)}
 """Numbers of `Rules` that `--set` of the command and the DAG's parameter `numbers` may change, with their bounds."""
 
@@ -67,7 +66,7 @@ def parse_rules(values: Mapping[str, Any]) -> Rules:
         if type(value := getattr(rules, name)) not in (int, float) or not low <= value <= high:
             raise BadInput(f"{name} should be a number from {low} to {high}; found {value!r}")
     check_name("measure of word senses", rules.senses, senses.MEASURES)
-    check_name("rule", rules.rule, CHOICE_RULES)
+    check_name("rule", rules.rule, ("paper", "balanced"))
     return rules
 
 

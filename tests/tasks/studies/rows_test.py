@@ -22,6 +22,7 @@ from pipeline.tasks.studies import rows as study_rows
 from pipeline.training.impscore import heads
 from pipeline.training.impscore.fit import make_recipe
 from tests.support.servers.llm_server import Server
+from tests.tasks.conftest import build_options
 
 Enlist = Callable[..., str]
 
@@ -76,11 +77,6 @@ def load_table(study: str | None = None) -> pl.DataFrame:
 def load_staged(shard: Any) -> pl.DataFrame:
     """Load the rows that a task has staged."""
     return pl.read_parquet(shard["path"])
-
-
-def build_options(server: Server, model: str = "small-model", **more: Any) -> asking.Options:
-    """Build the options to ask a model at this service."""
-    return asking.Options(model, endpoint=asking.find_endpoint(server.url, "secret"), **more)
 
 
 def test_cells_of_the_grids() -> None:
