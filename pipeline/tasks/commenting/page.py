@@ -22,7 +22,6 @@ SHOWN = ("bleu_1", "meteor")  # metrics of the examples, plain and weighted
 
 def write(day: str) -> str:
     """Write the page of the current tables, with the models of a day; return its path."""
-    parse_day(day)
     return pages.write_page(f"commenting-{day}.html", page.render(day, **read_inputs(day)))
 
 
