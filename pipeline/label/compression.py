@@ -113,7 +113,7 @@ def list_rater_tasks(tasks: pl.DataFrame, rater_id: str, assigned: pl.DataFrame 
 
 def collect_grades(labels: pl.DataFrame, key: pl.DataFrame) -> grading.Grades:
     """Collect the grades of each system's compressions (`GRADED`), each rater's latest (`grading.pick_latest`)."""
-    rows, dropped = grading.pick_latest(labels, key["task_id"], FORM)
+    rows, dropped = grading.pick_latest(labels, key["task_id"])
     fields = pl.DataFrame({"field": FIELDS})
     grades = grading.join_grades(key.join(fields, how="cross"), rows, ["task_id", "field"]).select(list(GRADED))
     grades = grades.sort("item_id", "system", pl.col("field").cast(pl.Enum(FIELDS)))

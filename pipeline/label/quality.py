@@ -67,7 +67,7 @@ def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFram
     standard deviation (null for a single grade), grades and raters in order of rater, and whether one is a 5.
     """
     person = ["task_id", "rater_id"]
-    rows, dropped = grading.pick_latest(labels, tasks["task_id"], FORM)
+    rows, dropped = grading.pick_latest(labels, tasks["task_id"])
     started_at = labels.group_by(person).agg(started_at=pl.col("labelled_at").min())
     earlier_pairs = pl.DataFrame(schema=dict.fromkeys(person, pl.String)) if first is None else first.select(person)
     earlier_pairs = earlier_pairs.with_columns(is_earlier=pl.lit(value=True))
