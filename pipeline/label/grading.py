@@ -36,11 +36,8 @@ def make_task_id(*contents: object) -> str:
 
 
 def build_tasks(rows: Iterable[tuple[str, str, str, str]], lang: str, form: Form) -> pl.DataFrame:
-    """Build the tasks of items from task_id, item_id, text and context; BadInput if an item is repeated."""
+    """Build the tasks of items from task_id, item_id, text and context."""
     tasks = pl.DataFrame(rows, schema=dict.fromkeys(("task_id", "item_id", "text", "context"), pl.String), orient="row")
-    repeated = tasks.filter(pl.col("item_id").is_duplicated())["item_id"]
-    if len(repeated):
-        raise BadInput(f"items: item {repeated[0]} is repeated, expected once")
     return tasks.with_columns(lang=pl.lit(lang), schema_version=pl.lit(hash_schema(form)))
 
 

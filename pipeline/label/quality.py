@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.label import grading
 from pipeline.label.schema import Field, Form
 
@@ -42,17 +41,11 @@ class Summary(NamedTuple):
 
 
 def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
-    """Build tasks for raters from comments (item_id, title, content, text), for `task_files.build_rows`.
-
-    BadInput: an item has no comment or no article, or an id that another has.
-    """
+    """Build tasks for raters from comments (item_id, title, content, text), for `task_files.build_rows`."""
     rows = []
     for item_id, title, content, text in items.select("item_id", "title", "content", "text").iter_rows():
         parts = (" ".join((title or "").split()), (content or "").strip())
         context = "\n\n".join(part for part in parts if part)
-        for name, value in (("text", text), ("title or content", context)):
-            if not (value or "").strip():
-                raise BadInput(f"item {item_id}: field {name!r} should be a text, found {value!r:.60}")
         rows.append((grading.make_task_id(item_id, context, text), item_id, text, context))
     return grading.build_tasks(rows, "zh", FORM)
 

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from pipeline.errors import BadInput
 from pipeline.label import grading, quality, schema, task_files
 from pipeline.label.quality import FORM, collect_grades, encode_grades, summarise
 from pipeline.metrics.labelling.agreement import measure
@@ -65,22 +64,6 @@ def test_an_item_is_a_task() -> None:
         changed = quality.build_tasks(ITEMS.with_columns(pl.col(name).fill_null("") + "x"))
         assert not set(changed["task_id"]) & {A, B, C}
     assert quality.build_tasks(ITEMS.clear()).schema == TASKS.schema
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"text": " \n"}, "item i: field 'text' should be a text"),
-        ({"text": None}, "item i: field 'text' should be a text"),
-        ({"title": None, "content": " "}, "item i: field 'title or content' should be a text"),
-        ({"item_id": "j"}, "item j is repeated"),
-    ],
-)
-def test_items_are_checked(change: dict[str, Any], message: str) -> None:
-    """A comment, and a title or content; two items of one id would be one in the grades."""
-    items = [{"item_id": item, "title": "t", "content": "c", "text": "x"} for item in "ij"]
-    with pytest.raises(BadInput, match=message):
-        quality.build_tasks(pl.DataFrame([items[0] | change, items[1]]))
 
 
 def test_an_items_grade_is_the_mean_of_two() -> None:
