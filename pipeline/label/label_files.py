@@ -154,8 +154,6 @@ def _parse_label(row: Mapping[str, Any], texts: Mapping[str, str] | None, form: 
     if not rater:
         raise BadInput("rater_id: found nothing, expected who gave the label")
     in_round, stage = (parse_number(name, row.get(name)) for name in ("round", "stage"))
-    if not form.is_staged and (in_round, stage) != (1, 1):
-        raise BadInput(f"round and stage: found {in_round} and {stage}, expected 1 and 1, as this form has no others")
     value = _parse_value(field, _strip_value(row.get("value")), stage, _ANY if texts is None else texts[task_id], form)
     rater = scrub_id(rater, "raters", None)  # a mail address, say
     labelled_at = parse_utc(row.get("labelled_at"))

@@ -44,7 +44,6 @@ class Form(NamedTuple):
     may_quote: bool = False  # a span may come as the words themselves, as counting to its place is hard
     first: str = ""  # the field that is answered before the context is read; none by default
     notes_of: Mapping[str, str] = {}  # the field that a note explains; it is asked with that field alone
-    is_staged: bool = False  # an adjudicator may decide, and a second round may follow
 
     def get_question(self, name: str, lang: str) -> str:
         """Return what is asked of a field or note, in Chinese or English (`lang` zh or en)."""
@@ -80,7 +79,6 @@ CSD = Form(
     {"span": ("言外之意", "Span")},
     {"text": ("评论", "Comment"), "context": ("上文", "Context")},
     notes_of=dict.fromkeys(("span", "plain", "meaning"), "subtext") | {"rhetoric": "other"},
-    is_staged=True,
 )
 """The form for comments and their subtext."""
 _SPAN = re.compile(r"(\d+)\s*-\s*(\d+)")

@@ -154,14 +154,6 @@ def test_a_wrong_label_is_named(tmp_path: Path, name: str, value: str, message: 
             label_files.read(write_rows(path, *rows), TASKS, form=FORM)
 
 
-def test_there_is_no_second_round_or_stage(tmp_path: Path) -> None:
-    """A form without an adjudicator refuses labels of one, by file and row."""
-    for change in ({"round": 2}, {"stage": 2}):
-        rows = [row | change for row in build_rows(before="A")]
-        with pytest.raises(BadInput, match=r"labels\.csv, row 2: round and stage: found . and ., expected 1 and 1"):
-            label_files.read(write_rows(tmp_path / "labels.csv", *rows), TASKS, form=FORM)
-
-
 def test_a_span_is_of_its_own_passage() -> None:
     """Words are looked for in the label's own passage; spans of CSD are counted (CSD-04), and offsets win."""
     assert read(build_rows(span_1="stayed in the harbour"))["value"].to_list() == ["12-34"]
