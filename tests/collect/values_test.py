@@ -128,6 +128,20 @@ def test_computed_tables_are_left_out(tmp_path: Path) -> None:
     assert left_out.ignored == ["the computed column 'big' of table 't'", "the view 'v'"]
 
 
+def _dictionary(path: Path) -> None:
+    values = pa.DictionaryArray.from_arrays(pa.array([0] * 6_000, pa.int32()), pa.array(["x" * 1_000_000]))
+    pq.write_table(pa.table({"text": values}), path, compression="zstd")
+
+
+def _nulls(path: Path) -> None:
+    pq.write_table(pa.table({"text": pa.nulls(10_000_000)}), path, compression="zstd")
+
+
+def _one_list(path: Path) -> None:
+    lists = pa.ListArray.from_arrays([0, 3_000_000], pa.nulls(3_000_000, pa.string()))
+    pq.write_table(pa.table({"text": ["a"], "comments": lists}), path)
+
+
 def test_a_wide_parquet_file_that_is_mostly_empty(tmp_path: Path) -> None:
     """Of a Parquet file only the mapped columns count: hundreds of empty or constant ones beside them are no bomb."""
     count, path = 10_000, tmp_path / "a.parquet"
@@ -227,9 +241,18 @@ def test_characters_that_a_sheet_escapes(tmp_path: Path) -> None:
     assert [c.text for c in batch.page.comments] == [text for _, text in rows]
 
 
+def _shared(path: Path) -> None:
+    cells = "".join(f'<row r="{n}"><c r="A{n}" t="s"><v>0</v></c></row>' for n in range(2, 3_000))
+    _book(path, cells, f"<si><t>{'x' * 1_000_000}</t></si>")
+
+
 @pytest.mark.parametrize(
     ("name", "write", "why"),
     [
+        ("a.parquet", _dictionary, "unpacks into more than"),
+        ("a.parquet", _nulls, "unpacks into more than"),
+        ("a.parquet", _one_list, "unpacks into more than"),
+        ("a.xlsx", _shared, "unpacks into more than"),
         ("a.xlsx", lambda path: _book(path, '<row r="9"><c r="XFD9"><v>1</v></c></row>'), "beyond the header"),
         ("a.xlsx", lambda path: _book(path, f'<c a="{"x" * 3_000_000}"/>'), "a tag of more than"),
         ("a.xlsx", lambda path: _book(path, '<c r="A2"><v>1</v></c>'), "a cell stands outside of any row"),

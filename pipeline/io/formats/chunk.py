@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ CHUNK = 20_000  # rows
 CHUNK_BYTES = 1 << 25  # of the rows of a chunk, as they are in memory
 WIDEST = 16_384  # columns, as many as Excel has
 _CELL_BYTES = 64  # of a cell in memory, besides its text
+_FREE_BYTES = 1 << 26  # any file may unpack into so many bytes,
+_MOST_UNPACKED = 200  # a larger one into so many times its size: real tables stay below 50
 _INDEX = re.compile(r"^-?[0-9]{1,18}$")
 _LISTED = 20  # names in a message
 _MESSAGES = 10  # about bad rows, of a file
@@ -61,6 +64,7 @@ class Source:
     ignored: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     choose: Callable[[str, Sequence[str]], Iterable[str]] = lambda _, names: names
+    unpacked: int = 0
 
     def drop(self, reason: str, number: int, message: str) -> BadRow:
         """A broken record, dropped; where rows must not be skipped it is BadInput."""
@@ -75,6 +79,17 @@ class Source:
         if what not in self.ignored:
             self.ignored.append(what)
             log.info("%s: left out %s", self.path, what)
+
+    def count_unpacked(self, byte_count: int) -> None:
+        """Count bytes that come out of a compressed or computed file; BadInput where they pass all measure."""
+        self.unpacked += byte_count
+        if self.unpacked > (most := self._most_unpacked):
+            measure = f"{_MOST_UNPACKED} times what a table of this size may"
+            raise BadInput(f"{self.path}: unpacks into more than {most:,} bytes, {measure}; write it as jsonl or csv")
+
+    @cached_property
+    def _most_unpacked(self) -> int:
+        return max(_FREE_BYTES, _MOST_UNPACKED * self.path.stat().st_size)
 
 
 def chunk_rows(

@@ -11,6 +11,7 @@ from pipeline.io.lines import LIMITS, Limits
 
 ENDINGS = (".db", ".sqlite", ".sqlite3")
 _VIRTUAL = 2  # a column that is computed when it is read
+_ROW_BYTES = 64
 
 
 def list_tables(path: Path) -> dict[str, set[str]]:
@@ -37,7 +38,7 @@ def read(source: Source) -> Iterator[Chunk]:
                 source.ignore(f"the computed column {name!r:.60} of table {table!r:.60}")
             if names:
                 check_header(names, f"{source.path}, table {table!r:.60}")
-                yield from chunk_rows(source, table, _query_rows(connection, table, names), names)
+                yield from chunk_rows(source, table, _query_rows(source, connection, table, names), names)
 
 
 def _query_tables(connection: sqlite3.Connection) -> list[tuple[str, str]]:
@@ -50,11 +51,12 @@ def _query_columns(connection: sqlite3.Connection, table: str) -> dict[str, bool
     return {str(name): hidden != _VIRTUAL for _, name, _, _, _, _, hidden in columns}
 
 
-def _query_rows(connection: sqlite3.Connection, table: str, names: list[str]) -> Iterator[Row]:
+def _query_rows(source: Source, connection: sqlite3.Connection, table: str, names: list[str]) -> Iterator[Row]:
     columns = ", ".join(map(escape_name, names))
     cursor = connection.execute(f"select {columns} from {escape_name(table)}")  # noqa: S608  # names of its own, quoted
     for number, values in enumerate(cursor, 1):
         byte_count = sum(len(value) for value in values if isinstance(value, str | bytes))
+        source.count_unpacked(byte_count + _ROW_BYTES)
         yield (number, dict(zip(names, values, strict=True)), byte_count)
 
 

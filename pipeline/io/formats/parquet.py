@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _ROWS, _FEWEST_ROWS = 64, 8  # decoded at a time
 _DECODED = 1 << 28  # bytes: a column's largest value may be as large as all it unpacks to, and be there in each row
 _BUFFER = 1 << 20  # bytes of a column chunk that are read at once
+_ROW_BYTES = 32  # of a row, be all its values null; each of them is a byte more, for the time it takes
 _ITEM_BYTES = 32  # of a value within a value, be it null
 
 
@@ -43,9 +44,13 @@ def _check(source: Source, file: "pq.ParquetFile", names: set[str]) -> int:
     largest = 1
     for number in range(file.num_row_groups):
         group = file.metadata.row_group(number)
+        source.count_unpacked((_ROW_BYTES + len(columns)) * group.num_rows)
         for index in columns:
-            size = group.column(index).total_uncompressed_size
+            column = group.column(index)
+            size = column.total_uncompressed_size
             check_size(source.path, size, source.limits, "a column of a row group unpacks to ")
+            has_lists = file.schema.column(index).max_repetition_level > 0
+            source.count_unpacked(size + has_lists * _ITEM_BYTES * column.num_values)
             largest = max(largest, size)
     return max(_FEWEST_ROWS, min(_ROWS, _DECODED // largest))
 
@@ -59,6 +64,7 @@ def _rows(source: Source, file: "pq.ParquetFile", names: list[str], row_count: i
             number += 1
             values = {name: cell.as_py() for name, cell in zip(header, cells, strict=True)}
             byte_count = sum(map(_size, values.values()))
+            source.count_unpacked(byte_count)
             if unnamed := find_unnamed_value(source, header, list(values.values())):
                 raise BadInput(f"{source.path}, row {number}: {unnamed}")
             values.pop("", None)

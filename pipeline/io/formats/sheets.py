@@ -89,6 +89,7 @@ def _place(source: Source, values: list[tuple[str, str | None]], row: int, place
         if value is not None:
             if len(value) > (longest := source.limits.line):
                 raise BadInput(f"{place}, row {row}: a cell longer than {longest:,} characters")
+            source.count_unpacked(len(value))
             if column in cells:
                 raise BadInput(f"{place}, row {row}: column {column + 1} is there twice")
             cells[column] = value

@@ -18,6 +18,7 @@ from pipeline.io.lines import check_size
 
 _BLOCK = 1 << 16
 _MOST_PARTS = 10_000
+_ELEMENT_BYTES = 64  # of an element, in memory and for the time it takes
 _LONGEST_TAG = 1 << 20
 _ESCAPE = re.compile(r"_x([0-9A-Fa-f]{4})_")  # how a control character is written
 _DATE_FORMATS = {*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)}  # ECMA-376, 18.8.30
@@ -82,12 +83,14 @@ class Workbook:
         parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = texts.append, refuse
         with self.archive.open(name) as file:
             while block := file.read(_BLOCK):
-                fed += len(block)
+                depth, fed = len(open_elements), fed + len(block)
                 parser.Parse(block)
                 if fed - parser.CurrentByteIndex > _LONGEST_TAG:  # each block starts again at the tag's first byte
                     raise BadInput(f"{self.source.path}: {part} has a tag of more than {_LONGEST_TAG:,} bytes")
                 self.unpacked += len(block)
                 check_size(self.source.path, self.unpacked, self.source.limits, "unpacks to at least ")
+                started_count = len(open_elements) - depth + len(elements)
+                self.source.count_unpacked(len(block) + _ELEMENT_BYTES * started_count)
                 yield from elements
                 elements.clear()
             parser.Parse(b"", True)
