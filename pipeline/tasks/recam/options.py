@@ -132,7 +132,7 @@ def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, rules: Rul
     candidates = proposals.filter(pl.col("rank") <= building.TOP) if is_paper else proposals
     vectors = targets.load_static_vectors(rules.vectors)
     choices = choose(open_items, candidates, vectors, threshold=rules.similar, seed=rules.seed)
-    chosen_items = open_items.join(choices.items.select("item_id", "options", "label"), on="item_id", how="inner")
+    chosen_items = open_items.join(choices.rows.select("item_id", "options", "label"), on="item_id", how="inner")
     reports = []
     answers = open_items["answer"].str.to_lowercase().to_list()
     for (reader,), part in proposals.partition_by("reader", as_dict=True, maintain_order=True).items():
