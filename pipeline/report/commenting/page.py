@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.papers.commenting import CATEGORIES, COMMENTS_TOLD, GRADES, KAPPA, SYSTEMS, TABLE_2
 from pipeline.report import sections
 from pipeline.report.commenting import figures
@@ -23,7 +22,7 @@ LONG = 300  # characters of a comment that the page shows
 
 def render(day: str, signatures: Sequence[str] = (), simulated_count: int = 0, **frames: pl.DataFrame | None) -> str:
     """Render the page of the frames that `PARTS` names; `is_weighted` is true of W-METEOR."""
-    rows = sections.check_rows(PARTS, frames)
+    rows = sections.select_filled(PARTS, frames)
     names = figures.list_rows(rows["correlations"]) if "correlations" in rows else []
     counts = {
         "graded comments": rows["grades"]["item_id"].n_unique() if "grades" in rows else None,
@@ -90,8 +89,6 @@ def _build_categories(frame: pl.DataFrame) -> Section:
 def _build_grades(frame: pl.DataFrame) -> Section:
     grade = pl.col("grade")
     items = frame.group_by("item_id").agg(grade.mean(), least=grade.min(), best=grade.max()).drop_nulls("grade")
-    if items.is_empty():
-        raise BadInput(f"grades: expected a value of grade, found {frame.height} null")
     low, high, share = items.select(
         pl.col("least").min(), pl.col("best").max().alias("high"), share=100 * (pl.col("best") >= 5).mean()
     ).row(0)
@@ -175,8 +172,6 @@ def _subtract(value: float | None, subtrahend: float | None) -> float | None:
 
 def _build_scatter(frame: pl.DataFrame) -> Section:
     frame = frame.drop_nulls(["value", "grade"])
-    if frame.is_empty():
-        raise BadInput("scatter: expected a row with value and grade, found none")
     rows = []
     for metric in figures.list_rows(frame):
         part = frame.filter(metric=metric[0], is_weighted=metric[1])
@@ -333,22 +328,18 @@ def _build_errata(frame: pl.DataFrame) -> Section:
 
 
 PARTS = {
-    "statistics": Part("Corpus statistics", _build_statistics, "metric split", "value? paper?"),
-    "categories": Part("Article categories", _build_categories, "category?", "n share?"),
-    "grades": Part("Distribution of grades", _build_grades, "", "item_id grade?"),
-    "kappa": Part("Rater agreement on grades", _build_kappa, "weights", "value? low? high? n"),
-    "correlations": Part("Correlation of metrics with human grades", _build_correlations,
-                         "metric is_weighted coefficient",
-                         "value? low? high? p? n difference? difference_low? difference_high?"),
-    "scatter": Part("Metric scores and grades by comment", _build_scatter, columns="metric is_weighted value? grade?"),
-    "sensitivity": Part("Sensitivity to the weights", _build_sensitivity, "preset metric coefficient", "value? ratio?"),
-    "systems": Part("Scores of the commenters", _build_systems, "metric is_weighted system", "value? n"),
-    "examples": Part("Examples of metric disagreement", _build_examples,
-                     columns="title? text grade? metric is_weighted value? normalised?"),
-    "numbers": Part("Grade prediction", _build_numbers,
-                    "metric split subset? baseline_name?", "value? baseline? pair_count?"),
-    "history": Part("Training curves", _build_history, "system epoch", "train_loss? validation_loss?"),
-    "errata": Part("Claims of the paper", _build_errata, "", "system place? claim found? holds?"),
-}  # fmt: skip
+    "statistics": Part("Corpus statistics", _build_statistics),
+    "categories": Part("Article categories", _build_categories),
+    "grades": Part("Distribution of grades", _build_grades),
+    "kappa": Part("Rater agreement on grades", _build_kappa),
+    "correlations": Part("Correlation of metrics with human grades", _build_correlations),
+    "scatter": Part("Metric scores and grades by comment", _build_scatter),
+    "sensitivity": Part("Sensitivity to the weights", _build_sensitivity),
+    "systems": Part("Scores of the commenters", _build_systems),
+    "examples": Part("Examples of metric disagreement", _build_examples),
+    "numbers": Part("Grade prediction", _build_numbers),
+    "history": Part("Training curves", _build_history),
+    "errata": Part("Claims of the paper", _build_errata),
+}
 """In the order of the page. A row of `grades` is of a rater, one of `scatter` of a comment; a difference is of weighted
 and plain and stands on the weighted row; `ratio` is of weighted to plain scores."""

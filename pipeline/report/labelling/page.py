@@ -30,14 +30,14 @@ class Inputs(NamedTuple):
 
 
 def render(inputs: Inputs) -> str:
-    """Render the page; BadInput if a frame lacks a column."""
+    """Render the page."""
     facts = inputs.facts
     counts = {
         "publishable comments": sum_counts(facts.rows), "valid labels": sum_counts(facts.tools),
         "raters": facts.rater_count, "waiting fields": sum_counts(inputs.open, "field_count"),
     }  # fmt: skip
     frames = facts._asdict() | inputs._asdict() | {"origins": _list_origins(facts)}
-    built = sections.build_sections(_PARTS, sections.check_rows(_PARTS, frames))
+    built = sections.build_sections(_PARTS, sections.select_filled(_PARTS, frames))
     return sections.render(
         f"labels of {inputs.project}",
         f"Labels of {inputs.project}",
@@ -271,20 +271,15 @@ def _build_study(study: pl.DataFrame) -> Section:
     return Section(sentence, *tabulate(rows, columns), figures.draw_study(study), text_count=0)
 
 
-_INTERVALS = " ".join(f"{name}? {name}_low? {name}_high?" for name in (*figures.KAPPAS, *figures.TAES))
-_CURVES = " ".join(f"{name}?" for name in figures.CURVES)
 _PARTS = {
-    "funnel": Part("Comments kept by each step", _build_funnel, columns="step read_count kept_count dropped_count"),
-    "deletions": Part("Reasons for dropped comments and labels", _build_deletions, columns="reason row_count"),
-    "open": Part("Waiting fields", _build_waiting, columns="round stage field_count"),
-    "origins": Part("Sources of comments and labels", _build_origins, columns="what name row_count"),
-    "agreement": Part("Rater agreement", _build_agreement,
-                      columns=f"field n n_three n_four n_waiting classes {_INTERVALS} tae_min"),
-    "predictability": Part("Label prediction from words", _build_predictability,
-                           columns="field svm_f1? majority_f1? row_count class_count left_out_count"),
-    "ratios": Part("Class distribution", _build_ratios, columns="field value count ratio?"),
-    "overlaps": Part("Overlap of fields", _build_overlaps, columns="a b both_count a_count b_count overlap? jaccard?"),
-    "correlations": Part("Correlation of fields", _build_correlations, columns="a b spearman? n"),
-    "study": Part("Effect of skew on agreement measures (simulated raters)", _build_study,
-                  columns=f"classes positive_rate accuracy {_CURVES}"),
-}  # fmt: skip
+    "funnel": Part("Comments kept by each step", _build_funnel),
+    "deletions": Part("Reasons for dropped comments and labels", _build_deletions),
+    "open": Part("Waiting fields", _build_waiting),
+    "origins": Part("Sources of comments and labels", _build_origins),
+    "agreement": Part("Rater agreement", _build_agreement),
+    "predictability": Part("Label prediction from words", _build_predictability),
+    "ratios": Part("Class distribution", _build_ratios),
+    "overlaps": Part("Overlap of fields", _build_overlaps),
+    "correlations": Part("Correlation of fields", _build_correlations),
+    "study": Part("Effect of skew on agreement measures (simulated raters)", _build_study),
+}

@@ -31,7 +31,7 @@ _METRICS = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 
 
 def render(day: str, signatures: Sequence[str] = (), **parts: Any) -> str:
     """Render the page of the rows that `PARTS` names, in percent; shares are in [0, 1], correlations in [-1, 1]."""
-    rows, counts = sections.check_rows(PARTS, parts), {}
+    rows, counts = sections.select_filled(PARTS, parts), {}
     if "compressions" in rows:
         is_whole = ~pl.col("source").str.ends_with(COMMON)
         by_source = rows["compressions"].filter(is_whole).group_by("source", "lang").agg(pl.col("n").max())
@@ -216,24 +216,21 @@ def _build_pruning(frame: pl.DataFrame) -> Section:
     return Section(sentence, names, rows, figures.draw_pruning(frame), text_count=3)
 
 
-_INTERVAL = "value? low? high? n?"
 PARTS = {
-    "compressions": Part("Compression quality", _build_compressions, "source lang by metric", _INTERVAL),
-    "significance": Part("Significance of differences", _build_significance,
-                         "source one other metric", "difference? low? high? p?"),
+    "compressions": Part("Compression quality", _build_compressions),
+    "significance": Part("Significance of differences", _build_significance),
     "examples": Part("Dropped words by round", sentences.show_rounds),
-    "ratios": Part("Compression ratio by threshold", _build_ratios, "source threshold longest metric", "value?"),
-    "positions": Part("Kept words by position", _build_positions, "source system bin", "value? n?"),
-    "human": Part("Human grades of compressions", build_human, "system metric", "mean? low? high? n?"),
-    "tests": Part("Agreement with labels", build_tests, "test measure metric", _INTERVAL),
-    "overlap": Part("Correlation by word overlap", build_overlap, "measure threshold metric", _INTERVAL),
-    "distributions": Part("Distances of edits", build_distributions,
-                          "test measure label quantile", "value? n?"),
+    "ratios": Part("Compression ratio by threshold", _build_ratios),
+    "positions": Part("Kept words by position", _build_positions),
+    "human": Part("Human grades of compressions", build_human),
+    "tests": Part("Agreement with labels", build_tests),
+    "overlap": Part("Correlation by word overlap", build_overlap),
+    "distributions": Part("Distances of edits", build_distributions),
     "explained": Part("Contribution of words to the distance", sentences.explain_pairs),
-    "pruning": Part("Dropped words in the syntax tree", _build_pruning, "system threshold metric", _INTERVAL),
-    "predicates": Part("Predicate detection", build_predicates, "measure edit metric", _INTERVAL),
-    "shift": Part("Correlations of the context shift", build_shift, "source other metric", _INTERVAL),
-    "shift_values": Part("Context shift by source", build_shift_values, "source quantile", "value?"),
-}  # fmt: skip
+    "pruning": Part("Dropped words in the syntax tree", _build_pruning),
+    "predicates": Part("Predicate detection", build_predicates),
+    "shift": Part("Correlations of the context shift", build_shift),
+    "shift_values": Part("Context shift by source", build_shift_values),
+}
 """In the order of the page. Systems of `positions` may be `gold`, its bins are 0 to 9; quantiles are 0 to 100; a
 threshold of `overlap` is 1 where all words are shared and below 0 where none is."""

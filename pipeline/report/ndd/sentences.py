@@ -7,7 +7,6 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from pipeline.errors import BadInput
 from pipeline.io.visible import escape_invisible
 from pipeline.report.ndd.figures import name_system
 from pipeline.report.sections import Section, format_count, format_number
@@ -23,14 +22,9 @@ _UNSPACED = ("zh", "ja")
 def show_rounds(rows: Sequence[Row]) -> Section:
     """Show sentences and what each round took of them: source, lang, words, rounds, system, gold (or None)."""
     strips, table = [_LEGEND], []
-    for i, row in enumerate(rows, 1):
-        words, rounds = _get_values(row, f"examples, row {i}", "words", "rounds", "source", "lang", "system")[:2]
-        for name, marks in (("rounds", rounds), ("gold", words if row.get("gold") is None else row["gold"])):
-            if len(marks) != len(words):
-                raise BadInput(f"examples, row {i}, {name}: expected {len(words)}, one a word, found {len(marks)}")
-        if i > EXAMPLES:
-            continue
-        blank, words_by_round = "" if row["lang"] in _UNSPACED else " ", defaultdict[int, list[str]](list)
+    for row in rows[:EXAMPLES]:
+        words, rounds, words_by_round = row["words"], row["rounds"], defaultdict[int, list[str]](list)
+        blank = "" if row["lang"] in _UNSPACED else " "
         strips.append(_draw_sentence(row, blank))
         for word, round_number in zip(words[:LONG], rounds, strict=False):
             words_by_round[round_number].append(shorten_word(word))
@@ -50,13 +44,10 @@ def explain_pairs(pairs: Sequence[Row]) -> Section:
     """Show pairs and the words that tell them apart: one, other, value, rows of word, place, divergence, weight."""
     strips, table = [], []
     for i, pair in enumerate(pairs[:EXAMPLES], 1):
-        first, _, _, rows = _get_values(pair, f"explained, row {i}", "one", "other", "value", "rows")
-        shares = {row["place"]: row["divergence"] * row["weight"] for row in rows}
-        if outside := [place for place in shares if not -1 <= place <= len(first)]:
-            raise BadInput(f"explained, row {i}, place: expected one of {len(first)} words, found {outside[0]}")
+        shares = {row["place"]: row["divergence"] * row["weight"] for row in pair["rows"]}
         strips.append(_draw_bars(pair, shares))
         total = sum(shares.values())
-        for row in sorted(rows, key=lambda row: row["place"]):
+        for row in sorted(pair["rows"], key=lambda row: row["place"]):
             numbers = map(format_number, (row["divergence"], row["weight"]))
             part = format_number(100 * shares[row["place"]] / total if total else None, 1)
             table.append([str(i), shorten_word(row["word"]), format_count(row["place"] + 1), *numbers, part])
@@ -67,12 +58,6 @@ def explain_pairs(pairs: Sequence[Row]) -> Section:
     )
     names = ("pair", "word", "place", "divergence", "weight", "% of the distance")
     return Section(sentence, names, table, Markup("").join(strips), text_count=2)
-
-
-def _get_values(row: Row, place: str, *names: str) -> list[Any]:
-    if lacking := [name for name in names if name not in row]:
-        raise BadInput(f"{place}: expected {lacking[0]}, found {', '.join(map(str, row))}")
-    return [row[name] for name in names]
 
 
 def _describe_limit(rows: Sequence[Row], noun: str) -> str:

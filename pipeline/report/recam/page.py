@@ -23,11 +23,11 @@ _FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "severa
 
 
 def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> str:
-    """Render the page of the frames that `PARTS` names, which `sections.check_rows` checks.
+    """Render the page of the frames that `PARTS` names.
 
     `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; all accuracies are in [0, 1].
     """
-    rows = sections.check_rows(PARTS, frames)
+    rows = sections.select_filled(PARTS, frames)
     targets = rows["funnel"].filter(pl.col("reason").fill_null(TARGET) == TARGET) if "funnel" in rows else _NONE
     counts = {"targets": targets, "items": rows.get("items", _NONE), "dropped items": rows.get("dropped", _NONE)}
     if "readers" in rows and "audit" in rows:
@@ -170,21 +170,6 @@ def _build_readers(frame: pl.DataFrame) -> Section:
     return Section(sentence, (*names, "paper's GA", "n"), rows, figures.draw_readers(frame), text_count=4)
 
 
-def _build_compared(frame: pl.DataFrame) -> Section:
-    columns: Columns = {
-        "one": "one", "other": "other", "tested on": "tested_on",
-        "difference": lambda row: format_interval(row, "difference"), "p": lambda row: format_number(row["p"], 4),
-        "McNemar's p": lambda row: format_number(row["mcnemar"], 4), "n": "n",
-    }  # fmt: skip
-    sentence = (
-        f"{frame.filter(pl.col('p') < 0.05).height} of {frame.height} differences have a p below 0.05; with many "
-        "differences, some p are below 0.05 by chance. Both readers answer the same items. The bootstrap draws "
-        "articles with replacement; p is twice the share of samples in which the worse reader is at least as good. "
-        "McNemar's exact test assumes independent items. The paper does not compare systems this way."
-    )
-    return Section(sentence, *sections.tabulate(frame.sort("tested_on", "one", "other"), columns), text_count=3)
-
-
 def _build_matrix(frame: pl.DataFrame) -> Section:
     frame = _sort_rows(frame, "tested_on", "trained_on")
     drops = figures.index_drops(frame)
@@ -253,23 +238,17 @@ def _build_sample(frame: pl.DataFrame) -> Section:
     return Section(sentence, ("subtask", "question", "right", "wrong", "passage"), rows, text_count=5)
 
 
-_INTERVAL = "accuracy low? high? n"
 PARTS = {
-    "items": Part("Item counts", _build_items, "subtask split", "count"),
-    "funnel": Part("Selection of target words", _build_funnel, "subtask reason?", "count"),
-    "dropped": Part("Reasons for dropped items", _build_dropped, "subtask reason?", "count"),
-    "retrieval": Part("Retrieval of the right word", _build_retrieval,
-                      "subtask reader", "mrr recall_1 recall_5 recall_10 n"),
-    "audit": Part("Baselines without the passage", _build_audit, "subtask baseline",
-                  "accuracy error chance n"),
-    "readers": Part("Reader accuracy", _build_readers, "reader profile? trained_on tested_on", _INTERVAL),
-    "compared": Part("Significance of differences between readers", _build_compared, "one other tested_on",
-                     "difference low? high? p mcnemar n"),
-    "matrix": Part("Transfer between subtasks", _build_matrix, "trained_on tested_on",
-                   _INTERVAL),
-    "breakdown": Part("Accuracy by kind of item", _build_breakdown, "trained_on by group?", _INTERVAL),
-    "quality": Part("Item quality", _build_quality, "subtask flag", "count n"),
-    "sample": Part("Sample items", _build_sample, "", "subtask question options label article"),
-}  # fmt: skip
+    "items": Part("Item counts", _build_items),
+    "funnel": Part("Selection of target words", _build_funnel),
+    "dropped": Part("Reasons for dropped items", _build_dropped),
+    "retrieval": Part("Retrieval of the right word", _build_retrieval),
+    "audit": Part("Baselines without the passage", _build_audit),
+    "readers": Part("Reader accuracy", _build_readers),
+    "matrix": Part("Transfer between subtasks", _build_matrix),
+    "breakdown": Part("Accuracy by kind of item", _build_breakdown),
+    "quality": Part("Item quality", _build_quality),
+    "sample": Part("Sample items", _build_sample),
+}
 """In the order of the page. Reasons of the funnel are those of `examples.recam.building`, target or null for a target;
 `quality` counts flags of the n items that raters were asked about."""
