@@ -114,7 +114,7 @@ def agree(
     Examples: `undertone groups agree --ratings ratings.jsonl --groups groups.jsonl`; `undertone groups agree` (of
     people's orders in the tables)
     """
-    from pipeline.report.impscore import figures
+    from pipeline.report.figures import draw_matrix
 
     files.check_folder(figure)
     sentences = graded.read(groups) if groups else read_default_groups()[0]
@@ -124,7 +124,7 @@ def agree(
     if figure:
         if "set" in kendall.columns:
             raise BadInput("--figure draws the orders of a file; give them with --ratings")
-        svg = figures.draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
+        svg = draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
         figure.write_text(svg, encoding="utf-8")
     console.print_result(kendall, {"spearman": spearman.to_dicts(), "concordance": concordance.to_dicts()}, as_json)
     if not as_json:

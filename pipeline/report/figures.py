@@ -27,6 +27,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.io.visible import escape_invisible
+from pipeline.report.sections import format_number
 
 Floats = npt.NDArray[np.floating]
 INK, ACCENT, PALE, WARM = "#1f2933", "#2a6f97", "#c9d6df", "#c1666b"
@@ -34,11 +35,13 @@ GREY, FAINT = "#616e7c", "#9aa5b1"
 HUES = (ACCENT, "#d1682f", "#3c9d7b", "#b0518f", "#c79a12", INK)
 MARKERS = "osD^vP"
 LIGHT = LinearSegmentedColormap.from_list("light", ["#f4f7f9", "#8fb9d1"])  # ink stays readable on it
+AROUND = LinearSegmentedColormap.from_list("around", ["#e0aeaa", "#f7f9fa", "#8fb9d1"])
 DASHED: dict[str, Any] = {"color": GREY, "linewidth": 1.1, "linestyle": (0, (4, 3))}  # a reference line
 HATCHED: dict[str, Any] = {"facecolor": "#e9eef2", "hatch": "////", "edgecolor": FAINT, "linewidth": 0}
 STAR: dict[str, Any] = {"marker": "*", "color": "white", "markeredgecolor": INK, "markersize": 10, "linestyle": ""}
 TICK: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 1.8, "linestyle": ""}
 """Marks of a number that the paper prints."""
+SHARES = (5, 25, 50, 75, 95)  # quantiles of a strip, in percent
 _CHINESE = ("Noto Sans CJK SC", "Source Han Sans SC", "PingFang SC", "Microsoft YaHei", "WenQuanYi Micro Hei", "SimHei")
 _INSTALLED = set(font_manager.get_font_names())
 _STYLE: dict[Any, Any] = {
@@ -232,6 +235,47 @@ def draw_grid(
     axis.set_yticks(range(height), rows, fontsize=8)
     axis.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
     axis.spines[:].set_visible(False)
+
+
+def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str) -> str:
+    """Draw strips of each row and label by their quantiles: the middle 90 % a line, half a bar, the median a mark."""
+    labels = [*dict.fromkeys(label for row in groups.values() for label in row)]
+    with use_style():
+        figure, axis = create_row_figure([*groups], 0.18 * len(labels) + 0.2)
+        for y, row in enumerate(groups.values()):
+            for i, (label, quantiles) in enumerate(row.items()):
+                height = place_mark(y, i, len(row), 0.7)
+                colour, marker = pick_look(labels.index(label))
+                lowest, low, middle, high, highest = (quantiles.get(share, np.nan) for share in SHARES)
+                axis.hlines(height, lowest, highest, color=colour, linewidth=1.4)
+                axis.hlines(height, low, high, color=colour, linewidth=6, alpha=0.45)
+                axis.plot(middle, height, marker, color=colour, markersize=6.5, markeredgecolor="white")
+        axis.set_xlabel(f"{x}; line: middle 90 %, bar: middle half, mark: median")
+        if len(labels) > 1:
+            draw_legend(figure, list_keys(len(labels)), labels, 4)
+        return render_svg(figure)
+
+
+def draw_number_grid(
+    axis: Axes, rows: Sequence[str], columns: Sequence[str], values: Floats, colours: Colormap, norm: Normalize
+) -> None:
+    """Draw a table of coloured cells with their numbers."""
+    draw_grid(axis, rows, columns, values, colours, norm)
+    for (y, x), value in np.ndenumerate(values):
+        write_text(axis, x, y, format_number(value, 2))
+
+
+def draw_matrix(names: Sequence[str], values: Floats, title: str = "") -> str:
+    """Draw a coefficient in [-1, 1] of each two names."""
+    size = max(min(0.85, 5.6 / max(len(names), 1)), 0.45)  # inches a column
+    is_tight = size < 0.8
+    with use_style():
+        figure, axis = create_figure((size * len(names) + 1.4, 0.4 * len(names) + 0.7 + 0.9 * is_tight))
+        labels = [wrap_name(name, 20 if is_tight else 11) for name in names]
+        draw_number_grid(axis, [wrap_name(name) for name in names], labels, values, AROUND, Normalize(-1, 1))
+        axis.tick_params(axis="x", labelrotation=90 if is_tight else 0)
+        axis.set_title(title, fontsize=9)
+        return render_svg(figure)
 
 
 def draw_distributions(scores: pl.DataFrame) -> str:

@@ -148,18 +148,11 @@ def draw_data_sets(studies: pl.DataFrame) -> str:
 
 def draw_diversity(studies: pl.DataFrame) -> str:
     """Draw figure 6: ΔP of random pairs of each data set as strips, the most diverse on top."""
-    quantiles = pivot_metrics(studies, "diversity").sort("q50", "subset", descending=[True, False])
-    with plot.use_style():
-        figure, axis = plot.create_row_figure(quantiles["subset"].to_list(), 0.46)
-        for y, row in enumerate(quantiles.iter_rows(named=True)):
-            axis.hlines(y, row["q00"], row["q100"], color=plot.FAINT, linewidth=0.9)
-            axis.hlines(y, row["q05"], row["q95"], color=plot.ACCENT, linewidth=1.8)
-            axis.hlines(y, row["q25"], row["q75"], color=plot.ACCENT, linewidth=9)
-            axis.vlines(row["q50"], y - 0.2, y + 0.2, color="white", linewidth=2)
-            plot.write_note(axis, y, f"n = {row['row_count']:,}")
-        legend = "bar: quartiles and median; thick line: 5 to 95 %; thin line: all; n: pairs"
-        axis.set(xlim=(0, None), xlabel=f"pragmatic distance ΔP of random pairs\n{legend}")
-        return plot.render_svg(figure)
+    rows = pivot_metrics(studies, "diversity").sort("q50", "subset", descending=[True, False]).to_dicts()
+    quantiles = [{share: row[f"q{share:02}"] for share in plot.SHARES} for row in rows]
+    names = [f"{row['subset']}, n = {row['row_count']:,}" for row in rows]
+    strips = {name: {"": values} for name, values in zip(names, quantiles, strict=True)}
+    return plot.draw_strips(strips, "pragmatic distance ΔP of random pairs")
 
 
 def draw_validation(studies: pl.DataFrame) -> str:
@@ -232,9 +225,6 @@ def draw_detection(studies: pl.DataFrame) -> str:
         return plot.render_svg(figure)
 
 
-AROUND = LinearSegmentedColormap.from_list("around", [plot.WARM, "#f7f7f7", plot.ACCENT])
-
-
 def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
     """Draw figure 3, centre and right: implicitness of the three sentences, ΔP of the two pairs.
 
@@ -266,31 +256,19 @@ def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
 
 def draw_audit(audit: pl.DataFrame) -> str:
     """Draw the accuracies of surface baselines by source (`artefacts.audit`), and perhaps of a `model`."""
-    kinds = order_names(audit["baseline"], BASELINES)
-    subsets = order_names(audit["subset"], ["all"])
-    rows = audit.select("subset", "baseline", "accuracy").sort("subset", "baseline")
+    rows = audit.select("subset", "baseline", value="accuracy")
     if "model" in audit.columns:
-        model_rows = audit.select("subset", baseline=pl.lit("the model"), accuracy="model").drop_nulls()
-        rows = pl.concat([rows, model_rows.unique("subset").sort("subset")])
-    looks = {kind: (plot.HUES[1 + i % 5], "^sXvP"[i % 5]) for i, kind in enumerate(kinds)}
-    looks |= {"the model": (plot.ACCENT, "o")} if rows.height > audit.height else {}
-    with plot.use_style():
-        figure, axis = plot.create_row_figure(subsets, 0.12 * len(looks) + 0.1)
-        axis.axvline(0.5, **plot.DASHED)
-        for i, (kind, (colour, marker)) in enumerate(looks.items()):
-            part = rows.filter(pl.col("baseline") == kind)
-            heights = [plot.place_mark(subsets.index(subset), i, len(looks), 0.86) for subset in part["subset"]]
-            size = 9 if kind == "the model" else 7.5
-            axis.plot(part["accuracy"], heights, marker, color=colour, markersize=size, markeredgecolor="white")
-        for y, subset in enumerate(subsets):
-            plot.write_note(axis, y, f"n = {audit.filter(subset=subset)['pair_count'][0]:,}")
-            axis.axhline(y + 0.5, color=plot.PALE, linewidth=0.6)
-        axis.set_xlim(min(0.4, axis.get_xlim()[0]), 1.01)
-        axis.set_xlabel("implicitness accuracy; dashed: chance; n: triples")
-        style: Any = {"markersize": 7, "linestyle": ""}
-        keys = [Line2D([], [], color=colour, marker=marker, **style) for colour, marker in looks.values()]
-        plot.draw_legend(figure, keys, list(looks), len(keys))
-        return plot.render_svg(figure)
+        model_rows = audit.select("subset", baseline=pl.lit("the model"), value="model").drop_nulls()
+        rows = pl.concat([rows, model_rows.unique("subset")])
+    counts = dict(audit.select("subset", "pair_count").iter_rows())
+    return plot.draw_dots(
+        index_rows(rows.with_columns(panel=pl.lit("")), "panel", "subset", "baseline"),
+        {"": ""},
+        {subset: f"{subset}, n = {counts[subset]:,}" for subset in order_names(counts, ["all"])},
+        {kind: kind for kind in order_names(rows["baseline"], (*BASELINES, "the model"))},
+        chance={"": 0.5},
+        x="implicitness accuracy; dashed: chance; n: triples",
+    )
 
 
 def draw_spaces(
@@ -328,18 +306,3 @@ def _draw_star(axis: Axes, points: plot.Floats, colour: str, marker: str, size: 
     lines = np.stack([points, middle, np.full(points.shape, np.nan)], axis=1)
     axis.plot(*lines.reshape(-1, 2).T, color=colour, linewidth=0.6, alpha=0.5)
     axis.plot(*points.T, marker, color=colour, markersize=size, markeredgecolor="white", markeredgewidth=0.5)
-
-
-def draw_matrix(names: Sequence[str], values: plot.Floats, title: str = "") -> str:
-    """Draw table 4 and figure 9: agreement of raters, each with each, in [-1, 1]."""
-    size = max(min(0.85, 5.6 / max(len(names), 1)), 0.45)  # inches a column
-    is_tight = size < 0.8
-    with plot.use_style():
-        figure, axis = plot.create_figure((size * len(names) + 1.4, 0.4 * len(names) + 0.7 + 0.9 * is_tight))
-        labels = [plot.wrap_name(name, 20 if is_tight else 11) for name in names]
-        plot.draw_grid(axis, [plot.wrap_name(name) for name in names], labels, values, AROUND, Normalize(-1, 1))
-        axis.tick_params(axis="x", labelrotation=90 if is_tight else 0)
-        for (y, x), value in np.ndenumerate(values):
-            plot.write_text(axis, x, y, format_number(value, 2), color="white" if abs(value) > 0.75 else plot.INK)
-        axis.set_title(title, fontsize=9)
-        return plot.render_svg(figure)

@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
-from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -15,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.label.schema import FIELDS, TAGS, get_value_name
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report import figures as plot
-from pipeline.report.sections import format_number
+from pipeline.report.sections import index_rows
 
 KAPPAS = {
     "fleiss": "Fleiss' κ, three raters", "fleiss_last": "Fleiss' κ, deciding round",
@@ -26,7 +24,6 @@ CURVES = {
     "kappa": "Cohen's κ with the truth", "fleiss": "Fleiss' κ of all four", "agreement": "agreement", "tae": "TAE",
 }  # fmt: skip
 PAPER = "printed in the paper, on its own data"
-_AROUND = LinearSegmentedColormap.from_list("around_light", ["#e0aeaa", "#f7f9fa", "#8fb9d1"])  # ink is readable on it
 _TAGS = ((plot.ACCENT, ""), (plot.HATCHED["facecolor"], plot.HATCHED["hatch"]), (plot.PALE, ""))
 """Colour and hatch of yes, unsure, no."""
 _AGREEMENT_LABELS = {
@@ -107,25 +104,18 @@ def draw_agreement(agreement: pl.DataFrame, measures: Mapping[str, str]) -> str:
 
 def draw_predictability(predictability: pl.DataFrame) -> str:
     """Draw macro F1 of the SVM, of the commonest class, and of the paper by field."""
-    filled = predictability.with_columns(cs.float().fill_null(np.nan))
-    rows = {row["field"]: row for row in filled.iter_rows(named=True)}
-    names = list_fields(predictability)
-    svm_style: dict[str, Any] = {"marker": "o", "color": plot.ACCENT, "markersize": 8, "linestyle": ""}
-    majority_style: dict[str, Any] = {**plot.TICK, "color": plot.HUES[1]}
-    with plot.use_style():
-        figure, axis = plot.create_row_figure(names, 0.4)
-        for y, name in enumerate(names):
-            svm, majority = rows[name]["svm_f1"], rows[name]["majority_f1"]
-            axis.hlines(y, majority, svm, color=plot.ACCENT, linewidth=1.2)
-            axis.plot(svm, y, **svm_style)
-            axis.plot(majority, y, **majority_style)
-            if name in TABLE_2:
-                axis.plot(TABLE_2[name].svm_f1, y, **plot.STAR)
-            plot.write_note(axis, y, f"n = {rows[name]['row_count']:,}")
-        axis.set(xlim=(0, 1), xlabel="macro F1, mean of the folds; n: comments")
-        keys = [Line2D([], [], **style) for style in (svm_style, majority_style, plot.STAR)]
-        plot.draw_legend(figure, keys, ["linear SVM on words", "always the most frequent class", PAPER])
-        return plot.render_svg(figure)
+    measures = {"svm_f1": "linear SVM on words", "majority_f1": "always the most frequent class"}
+    rows = predictability.unpivot([*measures], index="field", variable_name="measure")
+    counts = dict(predictability.select("field", "row_count").iter_rows())
+    return plot.draw_dots(
+        index_rows(rows.with_columns(panel=pl.lit("")), "panel", "field", "measure"),
+        {"": ""},
+        {field: f"{field}, n = {counts[field]:,}" for field in list_fields(predictability)},
+        measures,
+        printed={("", field, "svm_f1"): numbers.svm_f1 for field, numbers in TABLE_2.items()},
+        paper=PAPER,
+        x="macro F1, mean of the folds; n: comments",
+    )
 
 
 def draw_ratios(ratios: pl.DataFrame) -> str:
@@ -174,7 +164,8 @@ def draw_overlaps(overlaps: pl.DataFrame) -> str:
     with plot.use_style():
         figure, axes = plot.create_figure((7.2, 0.33 * len(names) + 1.5), 1, 2, sharey=True)
         for axis, (column, title) in zip(axes, panels.items(), strict=True):
-            _draw_numbers(axis, names, build_matrix(overlaps, column), plot.LIGHT, Normalize(0, 1))
+            plot.draw_number_grid(axis, names, names, build_matrix(overlaps, column), plot.LIGHT, Normalize(0, 1))
+            axis.tick_params(axis="x", labelrotation=90)
             axis.set_xlabel(title)
         axes[1].tick_params(labelleft=False)
         return plot.render_svg(figure)
@@ -182,18 +173,7 @@ def draw_overlaps(overlaps: pl.DataFrame) -> str:
 
 def draw_correlations(correlations: pl.DataFrame) -> str:
     """Draw figure 3: Spearman's coefficient of each two fields."""
-    names = list_fields(correlations, "a")
-    with plot.use_style():
-        figure, axis = plot.create_figure((0.55 * len(names) + 1.4, 0.36 * len(names) + 1.1))
-        _draw_numbers(axis, names, build_matrix(correlations, "spearman"), _AROUND, Normalize(-1, 1))
-        return plot.render_svg(figure)
-
-
-def _draw_numbers(axis: Axes, names: Sequence[str], values: plot.Floats, colours: Colormap, norm: Normalize) -> None:
-    plot.draw_grid(axis, names, names, values, colours, norm)
-    axis.tick_params(axis="x", labelrotation=90)
-    for (y, x), value in np.ndenumerate(values):
-        plot.write_text(axis, x, y, format_number(value, 2))
+    return plot.draw_matrix(list_fields(correlations, "a"), build_matrix(correlations, "spearman"))
 
 
 def draw_study(study: pl.DataFrame) -> str:

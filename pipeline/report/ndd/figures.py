@@ -178,25 +178,6 @@ def pick_measure_look(name: str, number: int = len(MEASURES)) -> tuple[str, str]
     return plot.pick_look([*MEASURES].index(name) if name in MEASURES else number)
 
 
-def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str) -> str:
-    """Draw strips of each row and label by their quantiles: the middle 90 % a line, half a bar, the median a mark."""
-    labels = [*dict.fromkeys(label for row in groups.values() for label in row)]
-    with plot.use_style():
-        figure, axis = plot.create_row_figure([*groups], 0.18 * len(labels) + 0.2)
-        for y, row in enumerate(groups.values()):
-            for i, (label, quantiles) in enumerate(row.items()):
-                height = plot.place_mark(y, i, len(row), 0.7)
-                colour, marker = plot.pick_look(labels.index(label))
-                lowest, low, middle, high, highest = (quantiles.get(share, np.nan) for share in (5, 25, 50, 75, 95))
-                axis.hlines(height, lowest, highest, color=colour, linewidth=1.4)
-                axis.hlines(height, low, high, color=colour, linewidth=6, alpha=0.45)
-                axis.plot(middle, height, marker, color=colour, markersize=6.5, markeredgecolor="white")
-        axis.set_xlabel(f"{x}; line: middle 90 %, bar: middle half, mark: median")
-        if len(labels) > 1:
-            plot.draw_legend(figure, plot.list_keys(len(labels)), labels, 4)
-        return plot.render_svg(figure)
-
-
 def draw_pruning(frame: pl.DataFrame) -> str:
     """Draw table 7 as cells in percent, the paper's number small below."""
     metrics, rows_by_key = (*DEPTHS, *SUBTREES), index_rows(frame, "system", "threshold", "metric")

@@ -9,12 +9,12 @@ import polars as pl
 
 from pipeline.papers import ndd as paper
 from pipeline.report import sections
-from pipeline.report.figures import draw_dots
+from pipeline.report.figures import SHARES, draw_dots, draw_strips
 from pipeline.report.ndd import figures
 from pipeline.report.sections import Section
 
 Row = Mapping[str, Any]
-_SPREAD = {5: "5 %", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %"}
+_SPREAD = dict(zip(SHARES, ("5 %", "25 %", "median", "75 %", "95 %"), strict=True))
 _LABELS: Mapping[str, Mapping[str, str]] = {
     "test": paper.TESTS, "measure": paper.MEASURES, "edit": paper.EDITS, "metric": paper.METRICS,
     "system": {"gold": "gold", **paper.SYSTEMS}, "label": {"positive": "positive", "negative": "negative"},
@@ -124,7 +124,7 @@ def build_distributions(frame: pl.DataFrame) -> list[Section]:
                 quantiles = groups.setdefault(test_name, {})[label] = _get_spread(rows_by_key, test, label)
                 count = sections.format_count(counts[test, label]["n"])
                 rows.append([test_name, label, *map(sections.format_number, quantiles.values()), count])
-        title, figure = f"Distances of edits: {name}", figures.draw_strips(groups, name)
+        title, figure = f"Distances of edits: {name}", draw_strips(groups, name)
         distance_sections.append(Section(sentence, columns, rows, figure, text_count=2, title=title))
     return distance_sections
 
@@ -167,7 +167,7 @@ def build_shift_values(frame: pl.DataFrame) -> Section:
         "maximum of 1.",
         ("source", *_SPREAD.values()),
         [[source, *map(sections.format_number, quantiles.values())] for source, quantiles in values.items()],
-        figures.draw_strips({source: {"": quantiles} for source, quantiles in values.items()}, "context shift"),
+        draw_strips({source: {"": quantiles} for source, quantiles in values.items()}, "context shift"),
     )
 
 

@@ -30,7 +30,6 @@ REASONS = {
 }  # fmt: skip
 """Why a token is no target, in the order in which rule and filters apply (section 3.4); others come after them."""
 CHANCE = 1 / OPTIONS
-BAND = 0.02  # to either side of chance: what an item set may give away
 WAYS = 12  # not to read that are drawn
 _BLIND: dict[str, Any] = {**plot.TICK, "color": plot.WARM}
 _PAPER: dict[str, Any] = {"color": plot.INK, "linewidth": 1.1, "linestyle": ":"}
@@ -94,62 +93,41 @@ def draw_audit(frame: pl.DataFrame) -> str:
     """Draw what is reached without reading, the best `WAYS` of doing so, the very best on top (REC-32)."""
     best = frame.group_by("baseline").agg(pl.col("accuracy").max())
     best = best.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
-    names = best["baseline"].head(WAYS).to_list()
-    frame = frame.filter(pl.col("baseline").is_in(names))
-    subtasks = list_subtasks(frame["subtask"])
-    with plot.use_style():
-        figure, (axis,) = _create_panels([len(names)], max(0.08 * len(subtasks) + 0.12, 0.24), 0.14 * len(subtasks))
-        _name_rows(axis, [name.replace("_", " ") for name in names])
-        for chance in sorted(set(frame["chance"].drop_nulls())):
-            axis.axvspan(chance - BAND, chance + BAND, color=plot.PALE, alpha=0.55, linewidth=0)
-            axis.axvline(chance, **plot.DASHED)
-        labels = []
-        for i, subtask in enumerate(subtasks):
-            part = frame.filter(subtask=subtask).sort("baseline")
-            colour, marker = plot.pick_look(i)
-            heights = [plot.place_mark(names.index(name), i, len(subtasks)) for name in part["baseline"]]
-            value, error = (part[name].cast(pl.Float64).to_numpy() for name in ("accuracy", "error"))
-            axis.hlines(heights, value - 1.96 * error, value + 1.96 * error, color=colour, linewidth=1.4)
-            axis.plot(value, heights, marker, color=colour, markersize=6, markeredgecolor="white", markeredgewidth=0.5)
-            labels.append(f"{plot.wrap_name(subtask, 36, 2)}, n = {max(part['n']):,}")
-        plot.draw_rules(axis, len(names))
-        axis.set_xlim(left=max(axis.get_xlim()[0], -0.01))
-        few = f"the best {len(names)} of {best.height} baselines: " if best.height > len(names) else ""
-        axis.set_xlabel(f"{few}share of right answers, with 95 % interval\ndashed: chance; shaded: 2 points around it")
-        plot.draw_legend(figure, plot.list_keys(len(subtasks), 1.4), labels, min(len(subtasks), 2))
-        return plot.render_svg(figure)
+    names = {name: name.replace("_", " ") for name in best["baseline"].head(WAYS)}
+    low, high = (pl.col("accuracy") + sign * 1.96 * pl.col("error") for sign in (-1, 1))
+    rows = frame.select("subtask", "baseline", panel=pl.lit(""), value="accuracy", low=low, high=high)
+    few = f"the best {len(names)} of {best.height} baselines: " if best.height > len(names) else ""
+    return plot.draw_dots(
+        index_rows(rows, "panel", "baseline", "subtask"),
+        {"": ""},
+        names,
+        {name: f"{name}, n = {frame.filter(subtask=name)['n'].max():,}" for name in list_subtasks(frame["subtask"])},
+        chance={"": CHANCE},
+        x=f"{few}share of right answers, with 95 % interval; dashed: chance",
+    )
 
 
 def draw_retrieval(frame: pl.DataFrame) -> str:
     """Draw how well the readers that make the wrong options find the word, beside tables 3 and 4 (REC-22)."""
-    names, readers = list_subtasks(frame["subtask"]), order_names(frame["reader"], TABLES_3_4[1])
-    rows = index_rows(frame, "subtask", "reader")
-    size = (7.2, 4 * len(readers) * 0.21 + 1.3)
-    with plot.use_style():
-        figure, (axes,) = plot.create_figure(size, 1, len(names), sharey=True, squeeze=False)
-        labels = [f"{plot.wrap_name(reader, 20, 1)} · {measure}" for reader in readers for measure in MEASURES.values()]
-        for axis, name in zip(axes, names, strict=True):
-            plot.name_rows(axis, labels)
-            for i, reader in enumerate(readers):
-                for k, (measure, paper) in enumerate(zip(MEASURES, get_printed(name, reader, np.nan), strict=True)):
-                    y, (value, *_) = 4 * i + k, plot.get_bounds(rows.get((name, reader), {}), value=measure)
-                    axis.hlines(y, min(value, paper), max(value, paper), color=plot.FAINT, linewidth=1)
-                    axis.plot(paper, y, **plot.STAR)
-                    axis.plot(value, y, "o", color=plot.ACCENT, markersize=6.5, markeredgecolor="white")
-                if i:
-                    axis.axhline(4 * i - 0.5, color=plot.FAINT, linewidth=0.6)
-            count = format_range(frame.filter(subtask=name)["n"])
-            axis.set_title(f"{plot.wrap_name(name, 34)}\nn = {count}", fontsize=9)
-            axis.set_xlim(0, max(axis.get_xlim()[1], 0.55))
-        figure.supxlabel("MRR and recall at 1, 5 and 10 of the ranked candidates", fontsize=9)
-        keys = [Line2D([], [], color=plot.ACCENT, marker="o", linestyle=""), Line2D([], [], **plot.STAR)]
-        plot.draw_legend(figure, keys, ["here", "printed in the paper, on its own data"])
-        return plot.render_svg(figure)
-
-
-def get_printed(subtask: str, reader: str, absent: Any = None) -> Sequence[Any]:
-    """Get the paper's numbers of a reader, in the order of MEASURES (tables 3 and 4)."""
-    return TABLES_3_4.get(SUBTASKS.get(subtask, 0), {}).get(reader, [absent] * len(MEASURES))
+    counts = {name: format_range(frame.filter(subtask=name)["n"]) for name in list_subtasks(frame["subtask"])}
+    titles = {name: f"{plot.wrap_name(name, 34)}\nn = {count}" for name, count in counts.items()}
+    rows = frame.unpivot([*MEASURES], index=["subtask", "reader"], variable_name="measure")
+    printed = {
+        (subtask, reader, measure): value
+        for subtask, number in SUBTASKS.items()
+        for reader, values in TABLES_3_4[number].items()
+        for measure, value in zip(MEASURES, values, strict=True)
+    }
+    return plot.draw_dots(
+        index_rows(rows, "subtask", "reader", "measure"),
+        titles,
+        {name: name for name in order_names(frame["reader"], TABLES_3_4[1])},
+        MEASURES,
+        printed=printed,
+        paper="printed in the paper, on its own data",
+        is_shared=True,
+        x="MRR and recall of the ranked candidates",
+    )
 
 
 def draw_readers(frame: pl.DataFrame) -> str:

@@ -13,9 +13,10 @@ from pipeline.report import sections
 from pipeline.report.labelling import figures as label_figures
 from pipeline.report.labelling.data_card import sum_counts
 from pipeline.report.recam import figures
-from pipeline.report.recam.figures import BAND, CHANCE, MEASURES, REASONS, SUBTASKS, TARGET, list_subtasks, sort_groups
+from pipeline.report.recam.figures import CHANCE, MEASURES, REASONS, SUBTASKS, TARGET, list_subtasks, sort_groups
 from pipeline.report.sections import Columns, Part, Section, format_count, format_interval, format_number, format_signed
 
+BAND = 0.02  # to either side of chance: what an item set may give away
 PASSAGE = 400  # characters of a passage that the page shows
 _NONE = pl.DataFrame()
 _KINDS = {"upos": "part of speech", "words": "words of the passage"}
@@ -104,7 +105,7 @@ def _build_retrieval(frame: pl.DataFrame) -> Section:
     best = frame.sort("mrr", "reader", descending=[True, False], nulls_last=True).row(0, named=True)
     rows = []
     for row in frame.iter_rows(named=True):
-        printed = figures.get_printed(row["subtask"], row["reader"])
+        printed = TABLES_3_4.get(SUBTASKS.get(row["subtask"], 0), {}).get(row["reader"], [None] * len(MEASURES))
         numbers = [cell for name, paper in zip(MEASURES, printed, strict=True) for cell in (row[name], paper)]
         rows.append([row["subtask"], row["reader"], *map(format_number, numbers), format_count(row["n"])])
     sentence = (

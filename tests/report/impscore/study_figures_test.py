@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.metrics.impscore.studies import LABELS
 from pipeline.papers.impscore import TABLE_2
+from pipeline.report.figures import draw_matrix
 from pipeline.report.impscore import figures
 from pipeline.report.impscore.study_rows import average_runs
 from tests.report.impscore.samples import ABLATION, SENSITIVITY, frame, row
@@ -91,7 +92,7 @@ def test_matrix_says_every_number(count: int) -> None:
     values = np.full((count, count), 0.33)
     np.fill_diagonal(values, 1)
     values[0, -1] = -0.001 if count > 1 else 1
-    texts = words(figures.draw_matrix([f"rater {i}" for i in range(count)], values, "Kendall τ"))
+    texts = words(draw_matrix([f"rater {i}" for i in range(count)], values, "Kendall τ"))
     assert texts.count("1.00") == count
     assert texts.count("0.33") == max(count * count - count - 1, 0)
     assert "-0.00" not in texts
@@ -105,7 +106,7 @@ FIGURES_OF_NAMES: dict[str, Callable[[], str]] = {
     "detection": lambda: figures.draw_detection(
         frame(*(row("detection", "accuracy", 0.5, LABELS[0], by=n, low=0.4, high=0.6) for n in HOSTILE))
     ),
-    "matrix": lambda: figures.draw_matrix(HOSTILE, np.eye(len(HOSTILE)), HOSTILE[1]),
+    "matrix": lambda: draw_matrix(HOSTILE, np.eye(len(HOSTILE)), HOSTILE[1]),
     "spaces": lambda: figures.draw_spaces([np.eye(len(HOSTILE), 2)], HOSTILE, HOSTILE[:1], [0.1]),
 }
 

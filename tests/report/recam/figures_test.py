@@ -73,7 +73,7 @@ def test_audit_shows_the_best_ways_first() -> None:
     texts = words(whole("draw_audit"))
     names = ["often right", "absent", "longest"]
     assert [text for text in texts if text in names] == names
-    assert f"{FIRST}, n = 837" in texts
+    assert f"{FIRST}, n = 837" in " ".join(texts)
     assert "the best" not in " ".join(texts)
     row = AUDIT.head(1)
     many = pl.concat(row.with_columns(baseline=pl.lit(f"way_{i:02}"), accuracy=0.2 + i / 100) for i in range(20))
