@@ -25,12 +25,7 @@ PANELS = (("bleu_1", False), ("meteor", False), ("meteor", True))  # of figure 1
 JITTER = 0.05  # standard deviation, in grades (AAC-28)
 POINTS = 1000  # drawn in a panel
 Metric = tuple[str, bool]  # plain name, and whether references are weighted
-Cells = Mapping[tuple[str, bool, str], float | None]  # by metric and folded name of the system
-
-
-def fold_name(system: str) -> str:
-    """Fold case and kind of dash of a system's name, so that `ir_tc` is the paper's IR-TC."""
-    return system.lower().replace("_", "-")
+Cells = Mapping[tuple[str, bool, str], float | None]  # by metric and system
 
 
 def _split_name(name: str) -> Metric:
@@ -41,7 +36,7 @@ PAPER_CORRELATIONS = {  # Table 4 by (metric, is_weighted, coefficient)
     (*_split_name(name), kind): value for name, row in TABLE_4.items() for kind, value in row._asdict().items()
 }
 PAPER_CELLS: Cells = {  # Table 7
-    (*_split_name(name), fold_name(system)): value
+    (*_split_name(name), system): value
     for name, row in TABLE_7.items()
     for system, value in zip(SYSTEMS, row, strict=True)
 }
@@ -49,7 +44,6 @@ PAPER_CELLS: Cells = {  # Table 7
 _MEAN: dict[str, Any] = {**plot.STAR, "marker": "v", "color": plot.WARM, "markeredgecolor": "white", "markersize": 8}
 _CURVES: tuple[Any, ...] = ("-", (0, (4, 2)))  # of a loss on what is learnt, and on the validation split
 _POINT: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white"}
-_SYSTEM_NAMES = {fold_name(name): name for name in SYSTEMS}
 
 
 def name_metric(metric: str, is_weighted: bool = False) -> str:
@@ -70,26 +64,18 @@ def list_rows(frame: pl.DataFrame) -> list[Metric]:
     return [row for row in rows if row in existing]
 
 
-def list_systems(systems: Iterable[str]) -> list[str]:
-    """List the different systems, the paper's first, in the order of Table 7."""
-    places = {name: place for place, name in enumerate(_SYSTEM_NAMES)}
-    return sorted(set(systems), key=lambda name: (places.get(fold_name(name), len(places)), name))
-
-
 def name_system(system: str) -> str:
     """Return the paper's name of a system; a system that it does not have keeps its name."""
-    return _SYSTEM_NAMES.get(fold_name(system), system)
+    return SYSTEMS.get(system, system)
 
 
 def index_cells(frame: pl.DataFrame) -> Cells:
-    """Index values by metric and system."""
-    rows = frame.select("metric", "is_weighted", "system", "value").iter_rows()
-    return {(metric, is_weighted, fold_name(system)): value for metric, is_weighted, system, value in rows}
+    return {row[:3]: row[3] for row in frame.select("metric", "is_weighted", "system", "value").iter_rows()}
 
 
 def build_values(rows: Sequence[Metric], systems: Sequence[str], cells: Cells) -> plot.Floats:
     """Build the table of values, [metric, system], NaN where there is none."""
-    grid = [[cells.get((*row, fold_name(system))) for system in systems] for row in rows]
+    grid = [[cells.get((*row, system)) for system in systems] for row in rows]
     return np.array(grid, float).reshape(len(rows), len(systems))
 
 
@@ -218,7 +204,7 @@ def _draw_fit(axis: Axes, grades: plot.Floats, values: plot.Floats) -> str:
 
 def draw_systems(frame: pl.DataFrame) -> str:
     """Draw table 7: systems by metrics and people, cells by rank, the best framed; the paper's numbers beside, pale."""
-    rows, names = list_rows(frame), list_systems(frame["system"])
+    rows, names = list_rows(frame), order_names(frame["system"], SYSTEMS)
     values = build_values(rows, names, index_cells(frame))
     printed = build_values(rows, names, PAPER_CELLS)
     printed_columns = [i for i, column in enumerate(printed.T) if np.isfinite(column).any()]
@@ -267,7 +253,7 @@ def _draw_ranks(
 
 def draw_history(frame: pl.DataFrame) -> str:
     """Draw the loss by epoch, a panel a commenter."""
-    names = list_systems(frame["system"])
+    names = order_names(frame["system"], SYSTEMS)
     lines = {"train_loss": "training loss", "validation_loss": "validation loss"}
     looks = [(*plot.pick_look(i), style) for i, style in enumerate(_CURVES)]
     with plot.use_style():

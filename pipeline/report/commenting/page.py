@@ -132,7 +132,8 @@ def _build_correlations(frame: pl.DataFrame) -> Section:
             keys = [(metric, is_weighted, kind) for is_weighted in (False, True)]
             plain, weighted = (rows_by_key.get(key, {}) for key in keys)
             if plain or weighted:
-                differences.append(_get_difference(plain, weighted))
+                ends = {"value": "difference", "low": "difference_low", "high": "difference_high"}
+                differences.append({name: weighted.get(column) for name, column in ends.items()})
                 numbers = [(format_interval(row), sections.format_p(row.get("p"))) for row in (plain, weighted)]
                 printed = [format_number(figures.PAPER_CORRELATIONS.get(key), 4) for key in keys]
                 cells = [*numbers[0], *numbers[1], format_interval(differences[-1]), *printed]
@@ -156,14 +157,6 @@ def _describe_gains(coefficient: str, differences: Sequence[Mapping[str, Any]]) 
     raised_count = sum(row["value"] > 0 for row in compared)
     gain = f"Weights raise {coefficient} of {raised_count} of {len(compared)} metrics ({gain_count} significantly)"
     return [f"{gain} and lower it significantly for {loss_count}."] if compared else []
-
-
-def _get_difference(plain: Mapping[str, Any], weighted: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return weighted minus plain with its interval, from either row; without one, of the values."""
-    for row in (weighted, plain):
-        if row.get("difference") is not None:
-            return {name: row[f"difference{end}"] for name, end in (("value", ""), ("low", "_low"), ("high", "_high"))}
-    return {"value": _subtract(weighted.get("value"), plain.get("value"))}
 
 
 def _subtract(value: float | None, subtrahend: float | None) -> float | None:
@@ -210,13 +203,13 @@ def _build_sensitivity(frame: pl.DataFrame) -> Section:
 
 def _format_ratios(metric: str) -> str:
     """Format the ratios of weighted to plain scores of the systems of table 7, from the least to the most."""
-    plain, weighted = figures.build_values([(metric, False), (metric, True)], SYSTEMS, figures.PAPER_CELLS)
+    plain, weighted = figures.build_values([(metric, False), (metric, True)], [*SYSTEMS], figures.PAPER_CELLS)
     ratios = sorted({f"{ratio:.2f}" for ratio in weighted / plain if np.isfinite(ratio)})
     return " to ".join(dict.fromkeys((ratios[0], ratios[-1]))) if ratios else "–"
 
 
 def _build_systems(frame: pl.DataFrame) -> Section:
-    names, metrics = figures.list_systems(frame["system"]), figures.list_rows(frame)
+    names, metrics = sections.order_names(frame["system"], SYSTEMS), figures.list_rows(frame)
     cells = {"here": figures.index_cells(frame), "in the paper": figures.PAPER_CELLS}
     tables = {origin: figures.build_values(metrics, names, cells_there) for origin, cells_there in cells.items()}
     people = (figures.HUMAN, False)
@@ -301,7 +294,7 @@ def _build_numbers(frame: pl.DataFrame) -> Section:
 
 def _build_history(frame: pl.DataFrame) -> Section:
     rows = []
-    for name in figures.list_systems(frame["system"]):
+    for name in sections.order_names(frame["system"], SYSTEMS):
         part = frame.filter(pl.col("system") == name).sort("epoch")
         best = part.drop_nulls("validation_loss").sort("validation_loss", "epoch").to_dicts()[:1] or [{}]
         last = part.row(-1, named=True)
