@@ -44,8 +44,6 @@ class Batch(NamedTuple):
 
 @dataclass
 class Provider:
-    """A provider's batches, with the ledger."""
-
     engine: sa.Engine
     endpoint: connection.Endpoint
     budget: Budget

@@ -27,7 +27,6 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.io.visible import escape_invisible
-from pipeline.report.sections import format_number
 
 Floats = npt.NDArray[np.floating]
 INK, ACCENT, PALE, WARM = "#1f2933", "#2a6f97", "#c9d6df", "#c1666b"
@@ -35,7 +34,6 @@ GREY, FAINT = "#616e7c", "#9aa5b1"
 HUES = (ACCENT, "#d1682f", "#3c9d7b", "#b0518f", "#c79a12", INK)
 MARKERS = "osD^vP"
 LIGHT = LinearSegmentedColormap.from_list("light", ["#f4f7f9", "#8fb9d1"])  # ink stays readable on it
-AROUND = LinearSegmentedColormap.from_list("around", ["#e0aeaa", "#f7f9fa", "#8fb9d1"])
 DASHED: dict[str, Any] = {"color": GREY, "linewidth": 1.1, "linestyle": (0, (4, 3))}  # a reference line
 HATCHED: dict[str, Any] = {"facecolor": "#e9eef2", "hatch": "////", "edgecolor": FAINT, "linewidth": 0}
 STAR: dict[str, Any] = {"marker": "*", "color": "white", "markeredgecolor": INK, "markersize": 10, "linestyle": ""}
@@ -164,7 +162,6 @@ def write_text(axis: Axes, x: float, y: float, text: str, **style: Any) -> None:
 
 
 def frame_cell(axis: Axes, x: float, y: float, colour: str = WARM) -> None:
-    """Draw a frame in a cell."""
     axis.add_patch(Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, fill=False, edgecolor=colour, linewidth=1.8))
 
 
@@ -253,28 +250,6 @@ def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str)
         axis.set_xlabel(f"{x}; line: middle 90 %, bar: middle half, mark: median")
         if len(labels) > 1:
             draw_legend(figure, list_keys(len(labels)), labels, 4)
-        return render_svg(figure)
-
-
-def draw_number_grid(
-    axis: Axes, rows: Sequence[str], columns: Sequence[str], values: Floats, colours: Colormap, norm: Normalize
-) -> None:
-    """Draw a table of coloured cells with their numbers."""
-    draw_grid(axis, rows, columns, values, colours, norm)
-    for (y, x), value in np.ndenumerate(values):
-        write_text(axis, x, y, format_number(value, 2))
-
-
-def draw_matrix(names: Sequence[str], values: Floats, title: str = "") -> str:
-    """Draw a coefficient in [-1, 1] of each two names."""
-    size = max(min(0.85, 5.6 / max(len(names), 1)), 0.45)  # inches a column
-    is_tight = size < 0.8
-    with use_style():
-        figure, axis = create_figure((size * len(names) + 1.4, 0.4 * len(names) + 0.7 + 0.9 * is_tight))
-        labels = [wrap_name(name, 20 if is_tight else 11) for name in names]
-        draw_number_grid(axis, [wrap_name(name) for name in names], labels, values, AROUND, Normalize(-1, 1))
-        axis.tick_params(axis="x", labelrotation=90 if is_tight else 0)
-        axis.set_title(title, fontsize=9)
         return render_svg(figure)
 
 

@@ -122,7 +122,6 @@ def format_signed(value: float | None, digits: int = 3) -> str:
 
 
 def format_count(value: Any) -> str:
-    """Format a count with commas."""
     return format_number(value, 0, ",")
 
 
@@ -156,7 +155,6 @@ def format_value(value: Any) -> str:
 
 
 def format_p(value: float | None) -> str:
-    """Format a p with four digits."""
     return "< 0.0001" if value is not None and value < 0.0001 else format_number(value, 4)
 
 
@@ -166,7 +164,6 @@ def shorten(text: str, longest: int) -> str:
 
 
 def index_rows(frame: pl.DataFrame, *keys: str) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Index rows by the values of some columns."""
     return {tuple(row[key] for key in keys): row for row in frame.iter_rows(named=True)}
 
 

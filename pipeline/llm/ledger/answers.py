@@ -112,7 +112,6 @@ def look_up(engine: sa.Engine, keys: Collection[str]) -> tuple[dict[str, Answer]
 
 
 def find_unanswered(engine: sa.Engine, requests: Iterable[Request]) -> dict[str, Request]:
-    """Find the requests without an answer, by key."""
     unanswered: dict[str, Request] = {}
     for part in split(requests):
         answers, _ = look_up(engine, part)

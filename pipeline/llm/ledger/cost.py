@@ -61,7 +61,6 @@ class Estimate(NamedTuple):
 
 
 def load_prices(path: Path | None = None) -> dict[str, Price]:
-    """Load the shipped prices, and over them those of a file."""
     return {**_read(SHIPPED), **(_read(path) if path else {})}
 
 

@@ -12,7 +12,6 @@ _BRACE = re.compile(r"\{(?=\s*\")")  # not every brace of a long row of them
 
 
 def has_han(text: str) -> bool:
-    """Return whether a text has Chinese characters."""
     return bool(_HAN.search(text))
 
 

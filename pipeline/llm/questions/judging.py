@@ -40,7 +40,6 @@ PAIR = Rubric({"more_implicit": tuple(OUTCOMES)})  # what the answer to a compar
 
 
 def get_rubric(name: str) -> Rubric:
-    """Return a rubric by its name."""
     return RUBRICS[check_name("rubric", name, RUBRICS)]
 
 

@@ -119,7 +119,6 @@ class Sender(NamedTuple):
 
 
 def read_error(why: "openai.APIStatusError") -> Reply:
-    """Read the reply that an error status is."""
     message = why.message
     if 300 <= why.status_code < 400:
         target = clean_text(why.response.headers.get("location")) or "nowhere"

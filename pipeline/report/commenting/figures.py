@@ -146,7 +146,6 @@ def draw_correlations(frame: pl.DataFrame) -> str:
 
 
 def list_kinds(frame: pl.DataFrame) -> dict[str, str]:
-    """List the coefficients of a frame with their names."""
     return {kind: name for kind, name in COEFFICIENTS.items() if kind in set(frame["coefficient"])}
 
 

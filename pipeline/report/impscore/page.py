@@ -44,7 +44,6 @@ class Contents(TypedDict, total=False):
 
 
 def render(contents: Contents) -> str:
-    """Render the page."""
     model_id = escape_invisible(contents.get("model_id", ""))
     subject = Markup(" for the model <code>{}</code>").format(model_id) if model_id else ""
     return sections.render(

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from matplotlib.colors import Normalize
+from matplotlib.axes import Axes
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
@@ -13,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.label.schema import FIELDS, TAGS, get_value_name
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report import figures as plot
-from pipeline.report.sections import index_rows
+from pipeline.report.sections import format_number, index_rows
 
 KAPPAS = {
     "fleiss": "Fleiss' κ, three raters", "fleiss_last": "Fleiss' κ, deciding round",
@@ -24,6 +25,7 @@ CURVES = {
     "kappa": "Cohen's κ with the truth", "fleiss": "Fleiss' κ of all four", "agreement": "agreement", "tae": "TAE",
 }  # fmt: skip
 PAPER = "printed in the paper, on its own data"
+_AROUND = LinearSegmentedColormap.from_list("around_light", ["#e0aeaa", "#f7f9fa", "#8fb9d1"])  # ink is readable on it
 _TAGS = ((plot.ACCENT, ""), (plot.HATCHED["facecolor"], plot.HATCHED["hatch"]), (plot.PALE, ""))
 """Colour and hatch of yes, unsure, no."""
 _AGREEMENT_LABELS = {
@@ -164,8 +166,7 @@ def draw_overlaps(overlaps: pl.DataFrame) -> str:
     with plot.use_style():
         figure, axes = plot.create_figure((7.2, 0.33 * len(names) + 1.5), 1, 2, sharey=True)
         for axis, (column, title) in zip(axes, panels.items(), strict=True):
-            plot.draw_number_grid(axis, names, names, build_matrix(overlaps, column), plot.LIGHT, Normalize(0, 1))
-            axis.tick_params(axis="x", labelrotation=90)
+            _draw_numbers(axis, names, build_matrix(overlaps, column), plot.LIGHT, Normalize(0, 1))
             axis.set_xlabel(title)
         axes[1].tick_params(labelleft=False)
         return plot.render_svg(figure)
@@ -173,7 +174,18 @@ def draw_overlaps(overlaps: pl.DataFrame) -> str:
 
 def draw_correlations(correlations: pl.DataFrame) -> str:
     """Draw figure 3: Spearman's coefficient of each two fields."""
-    return plot.draw_matrix(list_fields(correlations, "a"), build_matrix(correlations, "spearman"))
+    names = list_fields(correlations, "a")
+    with plot.use_style():
+        figure, axis = plot.create_figure((0.55 * len(names) + 1.4, 0.36 * len(names) + 1.1))
+        _draw_numbers(axis, names, build_matrix(correlations, "spearman"), _AROUND, Normalize(-1, 1))
+        return plot.render_svg(figure)
+
+
+def _draw_numbers(axis: Axes, names: Sequence[str], values: plot.Floats, colours: Colormap, norm: Normalize) -> None:
+    plot.draw_grid(axis, names, names, values, colours, norm)
+    axis.tick_params(axis="x", labelrotation=90)
+    for (y, x), value in np.ndenumerate(values):
+        plot.write_text(axis, x, y, format_number(value, 2))
 
 
 def draw_study(study: pl.DataFrame) -> str:

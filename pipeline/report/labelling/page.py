@@ -30,7 +30,6 @@ class Inputs(NamedTuple):
 
 
 def render(inputs: Inputs) -> str:
-    """Render the page."""
     facts = inputs.facts
     counts = {
         "publishable comments": sum_counts(facts.rows), "valid labels": sum_counts(facts.tools),

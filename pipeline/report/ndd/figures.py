@@ -80,8 +80,6 @@ def draw_compressions(frame: pl.DataFrame, printed: Mapping[str, Mapping[str, fl
 
 
 class Line(NamedTuple):
-    """A line of a panel."""
-
     name: str
     x: Sequence[float]
     y: Sequence[float]

@@ -9,7 +9,6 @@ import pytest
 
 from pipeline.metrics.impscore.studies import LABELS
 from pipeline.papers.impscore import TABLE_2
-from pipeline.report.figures import draw_matrix
 from pipeline.report.impscore import figures
 from pipeline.report.impscore.study_rows import average_runs
 from tests.report.impscore.samples import ABLATION, SENSITIVITY, frame, row
@@ -86,19 +85,6 @@ def test_detection_on_several_sources_is_not_mixed() -> None:
     assert average_runs(rows[1:], "detection")["by"].unique().to_list() == ["gpt"]
 
 
-@pytest.mark.parametrize("count", [1, 6, 14])
-def test_matrix_says_every_number(count: int) -> None:
-    """Every pair of raters has its number, whatever their count; a rounding below zero is zero."""
-    values = np.full((count, count), 0.33)
-    np.fill_diagonal(values, 1)
-    values[0, -1] = -0.001 if count > 1 else 1
-    texts = words(draw_matrix([f"rater {i}" for i in range(count)], values, "Kendall τ"))
-    assert texts.count("1.00") == count
-    assert texts.count("0.33") == max(count * count - count - 1, 0)
-    assert "-0.00" not in texts
-    assert "Kendall τ" in texts
-
-
 HOSTILE = ["--><script>alert(1)</script>", "$\\frac{$", "_hidden", "微博评论", "a" * 300, "x_" * 80]
 
 
@@ -106,7 +92,6 @@ FIGURES_OF_NAMES: dict[str, Callable[[], str]] = {
     "detection": lambda: figures.draw_detection(
         frame(*(row("detection", "accuracy", 0.5, LABELS[0], by=n, low=0.4, high=0.6) for n in HOSTILE))
     ),
-    "matrix": lambda: draw_matrix(HOSTILE, np.eye(len(HOSTILE)), HOSTILE[1]),
     "spaces": lambda: figures.draw_spaces([np.eye(len(HOSTILE), 2)], HOSTILE, HOSTILE[:1], [0.1]),
 }
 
