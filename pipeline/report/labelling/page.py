@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -16,30 +16,21 @@ from pipeline.report.sections import Columns, Part, Section, format_count, forma
 _LEVEL = 0.9  # accuracy of the raters at which the sentence of the simulation study reads the curves
 
 
-class Inputs(NamedTuple):
-    """What the page shows; frames without rows are parts that are left out."""
+def render(project: str, facts: Facts, waiting: pl.DataFrame, **frames: pl.DataFrame | None) -> str:
+    """Render the page; a part without rows is left out.
 
-    project: str
-    facts: Facts  # of which funnel, deletions, rows, tools, agreement and the counts are shown
-    ratios: pl.DataFrame  # of metrics.labelling.label_analysis: class_ratios
-    overlaps: pl.DataFrame  # overlaps
-    correlations: pl.DataFrame  # correlations
-    predictability: pl.DataFrame | None  # of metrics.labelling.label_analysis.measure_fields; None: not measured
-    study: pl.DataFrame | None  # of metrics.labelling.agreement.study; None: not run
-    open: pl.DataFrame  # round, stage, field_count: fields that wait in each step
-
-
-def render(inputs: Inputs) -> str:
-    facts = inputs.facts
+    `waiting` has the fields that wait in each step: round, stage, field_count. `ratios`, `overlaps`, `correlations` and
+    `predictability` are of `metrics.labelling.label_analysis`, `study` is of `metrics.labelling.agreement.study`.
+    """
     counts = {
         "publishable comments": sum_counts(facts.rows), "valid labels": sum_counts(facts.tools),
-        "raters": facts.rater_count, "waiting fields": sum_counts(inputs.open, "field_count"),
+        "raters": facts.rater_count, "waiting fields": sum_counts(waiting, "field_count"),
     }  # fmt: skip
-    frames = facts._asdict() | inputs._asdict() | {"origins": _list_origins(facts)}
-    built = sections.build_sections(_PARTS, sections.select_filled(_PARTS, frames))
+    parts = facts._asdict() | frames | {"waiting": waiting, "origins": _list_origins(facts)}
+    built = sections.build_sections(_PARTS, sections.select_filled(_PARTS, parts))
     return sections.render(
-        f"labels of {inputs.project}",
-        f"Labels of {inputs.project}",
+        f"labels of {project}",
+        f"Labels of {project}",
         "Labels of the comments, agreement of the raters, and distribution of the labels. Schema "
         f"{schema.hash_schema()}, {facts.created}.",
         built["sections"],
@@ -273,7 +264,7 @@ def _build_study(study: pl.DataFrame) -> Section:
 _PARTS = {
     "funnel": Part("Comments kept by each step", _build_funnel),
     "deletions": Part("Reasons for dropped comments and labels", _build_deletions),
-    "open": Part("Waiting fields", _build_waiting),
+    "waiting": Part("Waiting fields", _build_waiting),
     "origins": Part("Sources of comments and labels", _build_origins),
     "agreement": Part("Rater agreement", _build_agreement),
     "predictability": Part("Label prediction from words", _build_predictability),

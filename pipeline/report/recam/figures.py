@@ -94,7 +94,7 @@ def draw_audit(frame: pl.DataFrame) -> str:
     best = frame.group_by("baseline").agg(pl.col("accuracy").max())
     best = best.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
     names = {name: name.replace("_", " ") for name in best["baseline"].head(WAYS)}
-    low, high = (pl.col("accuracy") + sign * 1.96 * pl.col("error") for sign in (-1, 1))
+    low, high = (pl.col("accuracy") + z * pl.col("error") for z in (-1.96, 1.96))
     rows = frame.select("subtask", "baseline", panel=pl.lit(""), value="accuracy", low=low, high=high)
     few = f"the best {len(names)} of {best.height} baselines: " if best.height > len(names) else ""
     return plot.draw_dots(
@@ -230,9 +230,9 @@ def draw_breakdown(frame: pl.DataFrame) -> str:
         return plot.render_svg(figure)
 
 
-def _create_panels(counts: Sequence[int], row_height: float = _ROW, extra: float = 0.0) -> tuple[Figure, list[Axes]]:
+def _create_panels(counts: Sequence[int], row_height: float = _ROW) -> tuple[Figure, list[Axes]]:
     """Create panels one below the other on one scale, as high as their numbers of rows."""
-    size = (7.2, row_height * sum(counts) + 0.35 * len(counts) + 0.75 + extra)
+    size = (7.2, row_height * sum(counts) + 0.35 * len(counts) + 0.75)
     figure, axes = plot.create_figure(size, len(counts), 1, sharex=True, squeeze=False, height_ratios=counts)
     return figure, axes.ravel().tolist()
 
