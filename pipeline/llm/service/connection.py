@@ -107,14 +107,15 @@ class Sender(NamedTuple):
 
     def _post(self, request: Request, params: Mapping[str, Any]) -> Reply:
         messages: Any = request.messages
-        if request.prompt == MODERATION:
-            create, read = self.client.moderations.with_raw_response.create, replies.read_moderation
-            raw: Any = create(model=request.model, input=messages[-1]["content"], extra_body=params)
+        if is_moderation := request.prompt == MODERATION:
+            moderations = self.client.moderations.with_raw_response
+            raw: Any = moderations.create(model=request.model, input=messages[-1]["content"], extra_body=params)
         else:
-            read = replies.read_chat
             completions = self.client.chat.completions.with_raw_response
             raw = completions.create(model=request.model, messages=messages, extra_body=params)
-        return read(raw.text, raw.status_code, raw.headers.get("content-type", ""))._replace(retries=raw.retries_taken)
+        content_type = raw.headers.get("content-type", "")
+        reply = replies.read_answer(raw.text, raw.status_code, content_type, is_moderation=is_moderation)
+        return reply._replace(retries=raw.retries_taken)
 
 
 def read_error(why: "openai.APIStatusError") -> Reply:

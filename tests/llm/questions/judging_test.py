@@ -90,7 +90,7 @@ def read_logprobs(tokens: list[tuple[str, dict[str, float]]], **more: object) ->
     ]
     message = {"role": "assistant", "content": "".join(token for token, _ in tokens)}
     choice = {"message": message, "finish_reason": "stop", "logprobs": {"content": content}, **more}
-    return replies.read_chat({"choices": [choice]}).logprobs
+    return replies.read_answer({"choices": [choice]}).logprobs
 
 
 START = [('{"', {'{"': 1.0}), ("score", {"score": 1.0})]
