@@ -45,7 +45,7 @@ class Endpoint(NamedTuple):
 
 @contextmanager
 def open_client(endpoint: Endpoint, timeout: float, max_retries: int) -> "Iterator[openai.OpenAI]":
-    """Open an SDK client. Without a key it sends the word `none`, never the key of another service."""
+    """Open an SDK client, by the proxy of the environment; without a key it sends `none`, never another service's."""
     address, key = endpoint.base_url or OPENAI, endpoint.api_key or ""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
@@ -56,8 +56,13 @@ def open_client(endpoint: Endpoint, timeout: float, max_retries: int) -> "Iterat
 
     for name in ("httpx2", "openai"):  # a line for each request says nothing that the ledger does not
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger(name).level))
-    http = create_client(address, timeout)
-    retries: dict[str, Any] = {"max_retries": max_retries, "timeout": http.timeout}
+    url, proxies = httpx2.URL(address), getproxies()
+    proxy = None if proxy_bypass(url.host) else proxies.get(url.scheme) or proxies.get("all")
+    transport = _Transport(timeout, f"http://{proxy}" if proxy and "://" not in proxy else proxy)
+    seconds = httpx2.Timeout(timeout, connect=min(timeout, limits.CONNECT_SECONDS))
+    headers = {"Accept-Encoding": "identity"}
+    http = httpx2.Client(transport=transport, follow_redirects=False, timeout=seconds, headers=headers)
+    retries: dict[str, Any] = {"max_retries": max_retries, "timeout": seconds}
     with openai.OpenAI(base_url=address, api_key=key or "none", http_client=http, **retries) as client:
         yield client
 
@@ -154,16 +159,6 @@ class Interrupted(APIConnectionError):
 
 class Unreadable(Interrupted):
     """An answer came that is not read to its end, and would not be the next time."""
-
-
-def create_client(base_url: str, timeout: float) -> httpx2.Client:
-    """Create an HTTP client for one service, which uses the proxy that the environment names."""
-    url, proxies = httpx2.URL(base_url), getproxies()
-    proxy = None if proxy_bypass(url.host) else proxies.get(url.scheme) or proxies.get("all")
-    transport = _Transport(timeout, f"http://{proxy}" if proxy and "://" not in proxy else proxy)
-    seconds = httpx2.Timeout(timeout, connect=min(timeout, limits.CONNECT_SECONDS))
-    headers = {"Accept-Encoding": "identity"}
-    return httpx2.Client(transport=transport, follow_redirects=False, timeout=seconds, headers=headers)
 
 
 class _Clock(threading.local):

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.metrics.impscore.studies import kendall_tau
-from pipeline.papers.commenting import SYSTEMS, TABLE_4, TABLE_7
+from pipeline.papers.commenting import GRADES, SYSTEMS, TABLE_4, TABLE_7
 from pipeline.report import figures as plot
 from pipeline.report.sections import format_number, format_signed, index_rows, order_names
 
@@ -107,7 +107,7 @@ def draw_categories(frame: pl.DataFrame) -> str:
         return plot.render_svg(figure)
 
 
-def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
+def draw_grades(frame: pl.DataFrame) -> str:
     """Draw the distribution of the mean grades of items."""
     values = frame.group_by("item_id").agg(pl.col("grade").mean())["grade"].drop_nulls().to_numpy()
     centers, counts = np.unique(np.round(values, 6), return_counts=True)
@@ -123,9 +123,7 @@ def draw_grades(frame: pl.DataFrame, paper: float | None = None) -> str:
         if len(centers) <= 12:
             axis.bar_label(bars, [f"{share:.1f} %" for share in shares], padding=2, fontsize=8)
         axis.set_ylim(top=1.3 * shares.max())
-        marks = {f"mean {mean:.2f}": (mean, _MEAN)}
-        if paper is not None:
-            marks[f"mean in the paper {paper:g}"] = paper, plot.STAR
+        marks = {f"mean {mean:.2f}": (mean, _MEAN), f"mean in the paper {GRADES.mean:g}": (GRADES.mean, plot.STAR)}
         for place, style in marks.values():
             axis.plot(place, 1.24 * shares.max(), **style)
         axis.set(xlabel=f"grade of a comment, mean of its raters; n = {len(values):,} comments", ylabel="% of comments")

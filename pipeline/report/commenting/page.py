@@ -88,17 +88,16 @@ def _build_categories(frame: pl.DataFrame) -> Section:
 
 def _build_grades(frame: pl.DataFrame) -> Section:
     grade = pl.col("grade")
-    items = frame.group_by("item_id").agg(grade.mean(), least=grade.min(), best=grade.max()).drop_nulls("grade")
+    items = frame.group_by("item_id").agg(grade.mean(), least=grade.min(), best=grade.max())
     low, high, share = items.select(
         pl.col("least").min(), pl.col("best").max().alias("high"), share=100 * (pl.col("best") >= 5).mean()
     ).row(0)
-    has_paper_scale = high > 1  # on another scale than 1 to 5 the paper's numbers do not compare
     counts = (items.height, frame["grade"].count(), GRADES.items, 2 * GRADES.items)
     here_counts, paper_counts = [*map(format_count, counts[:2])], [*map(format_count, counts[2:])]
     moments = [format_number(number, 2) for number in (items["grade"].mean(), items["grade"].std())]
     paper_moments = [format_number(number, 1) for number in (GRADES.mean, GRADES.sd)]
     rows = [
-        ["here", *here_counts, *moments, format_number(share if has_paper_scale else None, 1)],
+        ["here", *here_counts, *moments, format_number(share, 1)],
         ["in the paper", *paper_counts, *paper_moments, format_number(100 * GRADES.five_share, 0)],
     ]
     sentence = (
@@ -107,7 +106,7 @@ def _build_grades(frame: pl.DataFrame) -> Section:
         "of its comments have a 5 from at least one rater (section 3)."
     )
     names = ("where", "comments", "grades", "mean", "s.d.", "% with a 5")
-    return Section(sentence, names, rows, figures.draw_grades(frame, GRADES.mean if has_paper_scale else None))
+    return Section(sentence, names, rows, figures.draw_grades(frame))
 
 
 def _build_kappa(frame: pl.DataFrame) -> Section:

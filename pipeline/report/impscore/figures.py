@@ -255,11 +255,9 @@ def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
 
 
 def draw_audit(audit: pl.DataFrame) -> str:
-    """Draw the accuracies of surface baselines by source (`artefacts.audit`), and perhaps of a `model`."""
-    rows = audit.select("subset", "baseline", value="accuracy")
-    if "model" in audit.columns:
-        model_rows = audit.select("subset", baseline=pl.lit("the model"), value="model").drop_nulls()
-        rows = pl.concat([rows, model_rows.unique("subset")])
+    """Draw the accuracies of surface baselines by source (`artefacts.audit`), and of the `model`."""
+    model_rows = audit.select("subset", baseline=pl.lit("the model"), value="model").drop_nulls().unique("subset")
+    rows = pl.concat([audit.select("subset", "baseline", value="accuracy"), model_rows])
     counts = dict(audit.select("subset", "pair_count").iter_rows())
     return plot.draw_dots(
         index_rows(rows.with_columns(panel=pl.lit("")), "panel", "subset", "baseline"),
@@ -281,13 +279,17 @@ def draw_spaces(
     kinds = sorted(set(groups))
     looks = [plot.pick_look(i) for i in range(len(kinds))]
     are_few = len(kinds) <= 12
+    style: dict[str, Any] = {"markersize": 5 if are_few else 3.5, "markeredgewidth": 0.5}
     with plot.use_style():
         size = (7.2, 3.7 + 0.32 * -(-len(kinds) // 4) * are_few)
         figure, (axes,) = plot.create_figure(size, 1, len(points), squeeze=False)
         for axis, points_of_space, title, silhouette in zip(axes, points, titles, silhouettes, strict=True):
-            for kind, look in zip(kinds, looks, strict=True):
+            for kind, (colour, marker) in zip(kinds, looks, strict=True):
                 points_of_group = points_of_space[[group == kind for group in groups]]
-                _draw_star(axis, points_of_group, *look, 5 if are_few else 3.5)
+                middle = points_of_group.mean(axis=0)
+                lines = [line for point in points_of_group for line in (point, middle, (np.nan, np.nan))]
+                axis.plot(*np.array(lines).T, color=colour, linewidth=0.6, alpha=0.5)
+                axis.plot(*points_of_group.T, marker, color=colour, markeredgecolor="white", **style)
             axis.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
             axis.spines[:].set_visible(True)
             axis.set_title(f"{title}\nsilhouette {format_number(silhouette)}", fontsize=9)
@@ -299,10 +301,3 @@ def draw_spaces(
             note = f"{len(kinds):,} groups; lines connect each sentence with the centre of its group"
             figure.supxlabel(note, fontsize=8)
         return plot.render_svg(figure)
-
-
-def _draw_star(axis: Axes, points: plot.Floats, colour: str, marker: str, size: float) -> None:
-    middle = np.broadcast_to(points.mean(axis=0), points.shape)
-    lines = np.stack([points, middle, np.full(points.shape, np.nan)], axis=1)
-    axis.plot(*lines.reshape(-1, 2).T, color=colour, linewidth=0.6, alpha=0.5)
-    axis.plot(*points.T, marker, color=colour, markersize=size, markeredgecolor="white", markeredgewidth=0.5)

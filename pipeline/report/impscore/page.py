@@ -31,7 +31,7 @@ def render(day: str, model_id: str = "", weakness: str = "", studies: pl.DataFra
     """Render the page; a part that is absent or without rows is left out.
 
     `studies` and `evaluations` are rows of the tables. `triples` have i1, i2, i3, near, far, split and perhaps the
-    percentiles p1, p2, p3; `audit` is of `metrics.impscore.artefacts.audit`, perhaps with the accuracy of the `model`.
+    percentiles p1, p2, p3; `audit` is of `metrics.impscore.artefacts.audit`, with the model's accuracy.
     """
     model_name = escape_invisible(model_id)
     subject = Markup(" for the model <code>{}</code>").format(model_name) if model_id else ""
@@ -100,13 +100,13 @@ def _build_separation(triples: pl.DataFrame) -> Section:
 def _build_audit(audit: pl.DataFrame) -> Section:
     best = audit.sort(pl.col("subset") != "all", "subset", -pl.col("accuracy"), "baseline").row(0, named=True)
     scope = "all sources" if best["subset"] == "all" else best["subset"]
-    model_text = f", and the model in {format_number(best['model'])}" if "model" in best else ""
-    table = audit.pivot("baseline", index=[c for c in audit.columns if c not in ("baseline", "accuracy")])
+    table = audit.pivot("baseline", index=["subset", "model", "pair_count"])
     table = table.sort(pl.col("subset") != "all", "subset")
-    columns = [*order_names(audit["baseline"], BASELINES), *(["model"] if "model" in best else [])]
+    columns = [*order_names(audit["baseline"], BASELINES), "model"]
     sentence = (
         f"On {scope}, {best['baseline']} alone finds the implicit sentence in {format_number(best['accuracy'])} of "
-        f"cases{model_text}. The paper has no such baselines. Compare its accuracies with these numbers."
+        f"cases, and the model in {format_number(best['model'])}. The paper has no such baselines. Compare its "
+        "accuracies with these numbers."
     )
     cells = format_cells(table.select("subset", *columns, "pair_count"))
     return Section(sentence, ("pairs from", *columns, "triples"), cells, figures.draw_audit(audit))

@@ -136,7 +136,9 @@ def draw_readers(frame: pl.DataFrame) -> str:
     with plot.use_style():
         figure, axes = _create_panels([part.height for part in parts.values()], 0.42)
         for axis, (subtask, part) in zip(axes, parts.items(), strict=True):
-            _name_rows(axis, [_name_reader(row, subtask) for row in part.iter_rows(named=True)], 34)
+            away = pl.format("{}, trained on {}", "reader", "trained_on")
+            names = part.select(pl.when(trained_on=subtask).then("reader").otherwise(away)).to_series()
+            _name_rows(axis, names.to_list(), 34)
             axis.axvline(CHANCE, **plot.DASHED)
             if subtask in TABLES_6_7:
                 axis.axvline(TABLES_6_7[subtask].gated, **_PAPER)
@@ -159,14 +161,8 @@ def draw_readers(frame: pl.DataFrame) -> str:
 
 def sort_tests(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Sort rows by what readers were tested on, the best reader first."""
-    columns, descending = ("accuracy", "reader", "profile", "trained_on"), [True, False, False, False]
-    rows = frame.sort(columns, descending=descending, nulls_last=True)
+    rows = frame.sort("accuracy", "reader", "trained_on", descending=[True, False, False], nulls_last=True)
     return {subtask: rows.filter(tested_on=subtask) for subtask in list_subtasks(frame["tested_on"])}
-
-
-def _name_reader(row: dict[str, Any], subtask: str) -> str:
-    name = row["reader"] if row["profile"] in (None, "", row["reader"]) else f"{row['reader']} ({row['profile']})"
-    return name if row["trained_on"] == subtask else f"{name}, trained on {row['trained_on']}"
 
 
 def index_drops(frame: pl.DataFrame) -> dict[tuple[str, str], float | None]:

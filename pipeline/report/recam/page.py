@@ -119,7 +119,7 @@ def _build_retrieval(frame: pl.DataFrame) -> Section:
 
 
 def _build_audit(frame: pl.DataFrame) -> Section:
-    findings, rows = [], []
+    findings = []
     for best in _find_blind(frame).iter_rows(named=True):
         part = frame.filter(subtask=best["subtask"])
         near_chance_count = int(((part["accuracy"] - part["chance"]).abs() <= BAND).sum())
@@ -127,17 +127,15 @@ def _build_audit(frame: pl.DataFrame) -> Section:
             f"on {best['subtask']} {best['baseline']} reaches {format_number(best['accuracy'])}, and "
             f"{near_chance_count} of {part.height} baselines are within {100 * BAND:.0f} points of chance"
         )
-        part = part.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
-        for row in part.iter_rows(named=True):
-            numbers = map(format_number, (row["accuracy"], row["error"], row["chance"]))
-            rows.append(["here", row["subtask"], row["baseline"], *numbers, format_count(row["n"])])
     sentence = (
         f"These baselines do not read the passage: {'; '.join(findings)}. The skill of a reader is its accuracy above "
         "these baselines. The best of many baselines is about two standard errors above chance even for perfect items. "
         "The paper has no such baselines (errata E15)."
     )
-    names = ("items", "subtask", "baseline", "accuracy", "standard error", "chance", "n")
-    return Section(sentence, names, rows, figures.draw_audit(frame), text_count=3)
+    rows = frame.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
+    columns = {"subtask": "subtask", "baseline": "baseline", "accuracy": "accuracy", "standard error": "error"}
+    table = sections.tabulate(_sort_rows(rows, "subtask"), {**columns, "chance": "chance", "n": "n"})
+    return Section(sentence, *table, figures.draw_audit(frame), text_count=2)
 
 
 def _find_blind(audit: pl.DataFrame) -> pl.DataFrame:
@@ -158,17 +156,17 @@ def _build_readers(frame: pl.DataFrame) -> Section:
             not_reading = f"{format_number(blind)}\n{way}"
         findings.append(f"on {subtask} the best is {best['reader']} at {format_number(best['accuracy'])}, {finding}")
         for row in part.iter_rows(named=True):
-            keys = row["reader"], row["profile"] or "", row["trained_on"], subtask
+            keys = row["reader"], row["trained_on"], subtask
             above = format_signed(None if blind is None else row["accuracy"] - blind)
             numbers = format_interval(row, "accuracy"), format_number(CHANCE), not_reading, above
             rows.append([*keys, *numbers, format_number(published), format_count(row["n"])])
-    names = ("reader", "profile", "trained on", "tested on", "accuracy", "chance", "baseline", "above baseline")
+    names = ("reader", "trained on", "tested on", "accuracy", "chance", "baseline", "above baseline")
     sentence = (
         f"Accuracy with five options, chance {CHANCE:g}: {'; '.join(findings)}. On the official test sets, the paper's "
         "GA Reader has 0.251 and 0.243, and its best teams have 0.951 and 0.953 (section 4, tables 6 and 7). The paper "
         "has no human accuracy."
     )
-    return Section(sentence, (*names, "paper's GA", "n"), rows, figures.draw_readers(frame), text_count=4)
+    return Section(sentence, (*names, "paper's GA", "n"), rows, figures.draw_readers(frame), text_count=3)
 
 
 def _build_matrix(frame: pl.DataFrame) -> Section:

@@ -126,7 +126,7 @@ def test_names_stay_text(full_page: str) -> None:
     spreads = [r for name in names for study in ("data_sets", "diversity") for r in samples.spread(study, name, 0.6)]
     detections = [samples.row("detection", "accuracy", 0.5, LABELS[0], by=name, low=0.4, high=0.6) for name in names]
     parts = {
-        "audit": pl.concat(AUDIT[:1].with_columns(subset=pl.lit(name)) for name in names),
+        "audit": pl.concat(AUDIT[:1].with_columns(subset=pl.lit(name), model=0.9) for name in names),
         "evaluations": pl.concat(EVALUATIONS[:1].with_columns(baseline_name=pl.lit(name)) for name in names),
         "spaces": ([np.eye(3, 2)] * 2, names, (0.1, 0.2)),
         "studies": samples.frame(*spreads, *detections),
