@@ -43,11 +43,6 @@ def get_rubric(name: str) -> Rubric:
     return RUBRICS[check_name("rubric", name, RUBRICS)]
 
 
-def format_question(fields: Mapping[str, Any]) -> str:
-    """Format the user's message, quoted as JSON, so that no text can end its field."""
-    return json.dumps(fields, ensure_ascii=False)
-
-
 def parse_labels(response: str, rubric: Rubric) -> tuple[dict[str, Any], str | None]:
     """Return the fields of a rubric in an answer of one JSON object; or a reason: malformed, out_of_range."""
     try:
