@@ -19,11 +19,11 @@ import numpy.typing as npt
 import polars as pl
 from matplotlib import font_manager
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.io.visible import escape_invisible
@@ -161,10 +161,6 @@ def write_text(axis: Axes, x: float, y: float, text: str, **style: Any) -> None:
     axis.text(x, y, text, **{"ha": "center", "va": "center", "fontsize": 8, **style})
 
 
-def frame_cell(axis: Axes, x: float, y: float, colour: str = WARM) -> None:
-    axis.add_patch(Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, fill=False, edgecolor=colour, linewidth=1.8))
-
-
 def draw_dots(
     rows_by_key: Mapping[tuple[Any, ...], Mapping[str, Any]],
     titles: Mapping[str, str],
@@ -217,21 +213,6 @@ def draw_dots(
 def write_note(axis: Axes, y: float, text: str, colour: str = INK) -> None:
     """Write a note right of a row."""
     axis.text(1.01, y, text, transform=axis.get_yaxis_transform(), va="center", fontsize=8, color=colour)
-
-
-def draw_grid(
-    axis: Axes, rows: Sequence[str], columns: Sequence[str], values: Floats, colours: Colormap, norm: Normalize
-) -> None:
-    """Draw a table of coloured cells with names and no text in them yet; NaN stays white."""
-    height, width = values.shape
-    edges = (np.arange(size + 1) - 0.5 for size in (width, height))
-    cells = np.ma.masked_invalid(values)
-    axis.pcolormesh(*edges, cells, cmap=colours, norm=norm, edgecolors="white", linewidth=1.5)
-    axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
-    axis.set_xticks(range(width), columns, fontsize=8)
-    axis.set_yticks(range(height), rows, fontsize=8)
-    axis.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
-    axis.spines[:].set_visible(False)
 
 
 def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str) -> str:

@@ -1,24 +1,23 @@
 """Figures of article commenting: what the corpus is made of, and whether metrics grade as people do."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.metrics.impscore.studies import kendall_tau
 from pipeline.papers.commenting import GRADES, SYSTEMS, TABLE_4, TABLE_7
 from pipeline.report import figures as plot
-from pipeline.report.sections import format_number, format_signed, index_rows, order_names
+from pipeline.report.sections import format_number, index_rows, order_names
 
 HUMAN = "human"
 METRICS = {"meteor": "METEOR", "rouge_l": "ROUGE-L", "cider": "CIDEr", "cider_d": "CIDEr-D"}
-METRICS |= {f"bleu_{n}": f"BLEU-{n}" for n in range(1, 5)}
-"""In the order of Table 4; others come after them, people last."""
+METRICS |= {f"bleu_{n}": f"BLEU-{n}" for n in range(1, 5)} | {HUMAN: "human grades"}
+"""In the order of Table 4; others come after them."""
 COEFFICIENTS = {"spearman": "Spearman's\u00a0ρ", "pearson": "Pearson's\u00a0r"}
 TOP = 15  # categories that are drawn, as in figure 2
 PANELS = (("bleu_1", False), ("meteor", False), ("meteor", True))  # of figure 1
@@ -42,25 +41,18 @@ PAPER_CELLS: Cells = {  # Table 7
 }
 
 _MEAN: dict[str, Any] = {**plot.STAR, "marker": "v", "color": plot.WARM, "markeredgecolor": "white", "markersize": 8}
-_CURVES: tuple[Any, ...] = ("-", (0, (4, 2)))  # of a loss on what is learnt, and on the validation split
-_POINT: dict[str, Any] = {"markersize": 5, "markeredgecolor": "white"}
 
 
 def name_metric(metric: str, is_weighted: bool = False) -> str:
     """Return the paper's name of a metric; a metric that it does not have keeps its name."""
-    name = "human grades" if metric == HUMAN else METRICS.get(metric, metric)
+    name = METRICS.get(metric, metric)
     return f"W-{name}" if is_weighted else name
-
-
-def list_metrics(metrics: Iterable[str]) -> list[str]:
-    """List the different metrics in the order of Table 4."""
-    return sorted(order_names(metrics, METRICS), key=lambda name: name == HUMAN)
 
 
 def list_rows(frame: pl.DataFrame) -> list[Metric]:
     """List the different (metric, is_weighted), each metric's plain form before its weighted one."""
     existing = set(frame.select("metric", "is_weighted").iter_rows())
-    rows = [(name, is_weighted) for name in list_metrics(frame["metric"]) for is_weighted in (False, True)]
+    rows = [(name, is_weighted) for name in order_names(frame["metric"], METRICS) for is_weighted in (False, True)]
     return [row for row in rows if row in existing]
 
 
@@ -148,7 +140,7 @@ def list_kinds(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def _name_metrics(frame: pl.DataFrame) -> dict[str, str]:
-    return {metric: name_metric(metric) for metric in list_metrics(frame["metric"])}
+    return {metric: name_metric(metric) for metric in order_names(frame["metric"], METRICS)}
 
 
 def draw_sensitivity(frame: pl.DataFrame) -> str:
@@ -197,74 +189,3 @@ def _draw_fit(axis: Axes, grades: plot.Floats, values: plot.Floats) -> str:
     axis.plot(ends, slope * ends + start, color=plot.WARM, linewidth=1.8)
     r = f", r = {format_number(np.corrcoef(grades, values)[0, 1], 2)}" if np.ptp(values) else ""
     return f"n = {len(grades):,}{r}"
-
-
-def draw_systems(frame: pl.DataFrame) -> str:
-    """Draw table 7: systems by metrics and people, cells by rank, the best framed; the paper's numbers beside, pale."""
-    rows, names = list_rows(frame), order_names(frame["system"], SYSTEMS)
-    values = build_values(rows, names, index_cells(frame))
-    printed = build_values(rows, names, PAPER_CELLS)
-    printed_columns = [i for i, column in enumerate(printed.T) if np.isfinite(column).any()]
-    is_tight = len(names) + len(printed_columns) > 2 * len(SYSTEMS)
-    people = values[rows.index((HUMAN, False))] if (HUMAN, False) in rows else np.full(len(names), np.nan)
-    with plot.use_style():
-        ratios = (len(names), *([0.9 * len(printed_columns)] if printed_columns else []))
-        size = (7.2, 0.42 * len(rows) + 1.0)
-        figure, (axes,) = plot.create_figure(size, 1, len(ratios), width_ratios=ratios, sharey=True, squeeze=False)
-        labels = [plot.wrap_name(name_metric(*row), 18, 2) for row in rows]
-        _draw_ranks(axes[0], labels, names, values)
-        axes[0].set_title("measured", fontsize=9)
-        if np.isfinite(people).any():
-            axes[0].text(1.02, -0.62, "τ", transform=axes[0].get_yaxis_transform(), va="bottom", fontsize=8)
-        for y, row in enumerate(rows):
-            tau = compute_tau(values[y], people) if row[0] != HUMAN else None
-            plot.write_note(axes[0], y, "" if tau is None else format_signed(tau, 2))
-        if printed_columns:
-            _draw_ranks(axes[1], labels, [names[i] for i in printed_columns], printed[:, printed_columns], plot.GREY)
-            axes[1].set_title("printed in the paper", fontsize=9, color=plot.GREY)
-            axes[1].tick_params(labelleft=False, labelcolor=plot.GREY)
-        for axis in axes:
-            axis.tick_params(axis="x", labelrotation=90 if is_tight else 0)
-        note = "small: rank of the system in its row; τ: Kendall's τ of this order and the order by human grades"
-        figure.supxlabel(note, fontsize=8)
-        return plot.render_svg(figure)
-
-
-def _draw_ranks(
-    axis: Axes, rows: Sequence[str], columns: Sequence[str], values: plot.Floats, colour: str = plot.INK
-) -> None:
-    """Draw cells with their value and place in the row, the first place framed; coloured by place in ink alone."""
-    order = np.array([rank_values(row) for row in values])
-    coloured = -order if colour == plot.INK else np.full_like(order, np.nan)
-    names = [plot.wrap_name(name_system(name), 10) for name in columns]
-    plot.draw_grid(axis, rows, names, coloured, plot.LIGHT, Normalize(-max(len(columns), 2), -1))
-    for (y, x), value in np.ndenumerate(values):
-        if np.isnan(value):
-            plot.write_text(axis, x, y, "–", color=colour, fontsize=9)
-            continue
-        plot.write_text(axis, x, y - 0.16, format_number(value), color=colour, fontsize=8.5)
-        plot.write_text(axis, x, y + 0.24, f"{order[y, x]:.0f}", color=colour)
-        if order[y, x] == 1:
-            plot.frame_cell(axis, x, y)
-
-
-def draw_history(frame: pl.DataFrame) -> str:
-    """Draw the loss by epoch, a panel a commenter."""
-    names = order_names(frame["system"], SYSTEMS)
-    lines = {"train_loss": "training loss", "validation_loss": "validation loss"}
-    looks = [(*plot.pick_look(i), style) for i, style in enumerate(_CURVES)]
-    with plot.use_style():
-        figure, axes = plot.create_panels(len(names), 3, (2.0, 0.8), sharey=False)
-        for axis, name in zip(axes, names, strict=True):
-            part = frame.filter(pl.col("system") == name).sort("epoch")
-            for column, (colour, marker, style) in zip(lines, looks, strict=True):
-                values = part[column].cast(pl.Float64).to_numpy()
-                axis.plot(part["epoch"], values, color=colour, marker=marker, linewidth=1.4, linestyle=style, **_POINT)
-            axis.set_title(plot.wrap_name(name_system(name), 26, 2), fontsize=9)
-            axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-            axis.grid(axis="y", color=plot.PALE, linewidth=0.6)
-        figure.supxlabel("epoch", fontsize=9)
-        figure.supylabel("loss", fontsize=9)
-        keys = [Line2D([], [], color=c, marker=m, linewidth=1.4, linestyle=style) for c, m, style in looks]
-        plot.draw_legend(figure, keys, [*lines.values()])
-        return plot.render_svg(figure)

@@ -127,7 +127,7 @@ def _build_correlations(frame: pl.DataFrame) -> Section:
     rows, gains = [], []
     for kind, coefficient in figures.list_kinds(frame).items():
         differences = []
-        for metric in figures.list_metrics(frame["metric"]):
+        for metric in sections.order_names(frame["metric"], figures.METRICS):
             keys = [(metric, is_weighted, kind) for is_weighted in (False, True)]
             plain, weighted = (rows_by_key.get(key, {}) for key in keys)
             if plain or weighted:
@@ -183,7 +183,7 @@ def _build_scatter(frame: pl.DataFrame) -> Section:
 def _build_sensitivity(frame: pl.DataFrame) -> Section:
     rows_by_key = index_rows(frame, "preset", "metric", "coefficient")
     rows = []
-    for metric in figures.list_metrics(frame["metric"]):
+    for metric in sections.order_names(frame["metric"], figures.METRICS):
         for preset in sorted(set(frame["preset"])):
             coefficient_rows = [rows_by_key.get((preset, metric, kind), {}) for kind in figures.COEFFICIENTS]
             if any(coefficient_rows):
@@ -230,7 +230,7 @@ def _build_systems(frame: pl.DataFrame) -> Section:
         "leads 4 of 9 rows, one of them human grades, and ties for the lead in a fifth (errata E12)."
     )
     columns = ("metric", "where", *map(figures.name_system, names), "τ", "n")
-    return Section(sentence, columns, rows, figures.draw_systems(frame), text_count=2)
+    return Section(sentence, columns, rows, text_count=2)
 
 
 def _describe_winners(metrics: Sequence[figures.Metric], names: Sequence[str], values: Floats) -> str:
@@ -276,37 +276,6 @@ def _format_score(row: Mapping[str, Any]) -> str:
     return f"{format_number(row['normalised'], 1)}\n({format_number(row['value'], 2)})" if row else "–"
 
 
-def _build_numbers(frame: pl.DataFrame) -> Section:
-    frame = frame.sort("metric", "subset", "split", "baseline_name", nulls_last=True)
-    compared = frame.drop_nulls(["value", "baseline"])
-    columns: Columns = {
-        "measure": lambda row: row["metric"].replace("_", " "), "subset": lambda row: row["subset"] or "all",
-        "split": "split", "baseline name": "baseline_name", "value": "value", "baseline": "baseline",
-        "difference": lambda row: sections.format_signed(_subtract(row["value"], row["baseline"])), "n": "pair_count",
-    }  # fmt: skip
-    sentence = (
-        f"{compared.filter(pl.col('value') > pl.col('baseline')).height} of {compared.height} numbers are above their "
-        "baseline. For an error, a lower number is better. The paper has no such scorer."
-    )
-    return Section(sentence, *sections.tabulate(frame, columns), text_count=4)
-
-
-def _build_history(frame: pl.DataFrame) -> Section:
-    rows = []
-    for name in sections.order_names(frame["system"], SYSTEMS):
-        part = frame.filter(pl.col("system") == name).sort("epoch")
-        best = part.drop_nulls("validation_loss").sort("validation_loss", "epoch").to_dicts()[:1] or [{}]
-        last = part.row(-1, named=True)
-        numbers = last["train_loss"], last["validation_loss"], best[0].get("validation_loss")
-        epoch = format_count(best[0].get("epoch"))
-        rows.append([figures.name_system(name), format_count(part.height), *map(format_number, numbers), epoch])
-    sentence = (
-        "If the validation loss rises while the training loss falls, the commenter overfits its training articles."
-    )
-    losses = ("final training loss", "final validation loss", "lowest validation loss")
-    return Section(sentence, ("commenter", "epochs", *losses, "at epoch"), rows, figures.draw_history(frame))
-
-
 def _build_errata(frame: pl.DataFrame) -> Section:
     answers = {True: "yes", False: "no", None: "undecided"}
     yes, no = ((frame["holds"] == answer).sum() for answer in (True, False))
@@ -329,8 +298,6 @@ PARTS = {
     "sensitivity": Part("Sensitivity to the weights", _build_sensitivity),
     "systems": Part("Scores of the commenters", _build_systems),
     "examples": Part("Examples of metric disagreement", _build_examples),
-    "numbers": Part("Grade prediction", _build_numbers),
-    "history": Part("Training curves", _build_history),
     "errata": Part("Claims of the paper", _build_errata),
 }
 """In the order of the page. A row of `grades` is of a rater, one of `scatter` of a comment; a difference is of weighted

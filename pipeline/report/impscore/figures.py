@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.lines import Line2D
@@ -13,51 +12,12 @@ from matplotlib.ticker import MaxNLocator
 
 from pipeline.metrics.impscore.artefacts import BASELINE_SCORERS, BASELINES, CHANCE
 from pipeline.metrics.impscore.studies import LABELS
-from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
 from pipeline.report import figures as plot
 from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, pivot_metrics, read_calibrations
 from pipeline.report.sections import format_number, index_rows, order_names
 
-SYMBOLS = dict(zip(plot.MARKERS, "●■◆▲▼✚", strict=True))
 BLUES = LinearSegmentedColormap.from_list("blues", ["#f4f7f9", "#a9c8da", plot.ACCENT, "#123c56"])
 LEAST_RANGE = 0.004  # of accuracies, so that noise is not painted as a difference
-
-
-def draw_ablation(studies: pl.DataFrame) -> str:
-    """Draw table 2 as a heat map: both accuracies, mean ± s.d. over runs, the best framed; and the paper's, pale."""
-    rows = average_runs(studies, "ablation").iter_rows(named=True)
-    cells = {(r["implicitness"], r["pragmatics"], r["space"], r["metric"]): (r["value"], r["sd"]) for r in rows}
-    variants = np.array([[(*metrics, space) for space in SPACES] for metrics in METRICS])
-    values = np.array([[cells.get((*v, "implicitness_accuracy"), (np.nan,))[0] for v in row] for row in variants])
-    best = np.nanmax(np.round(values, 3), initial=0)
-    names = [" ×\n".join(metrics) for metrics in METRICS], [plot.wrap_name(space, 13) for space in SPACES.values()]
-    with plot.use_style():
-        figure, (left_axis, right_axis) = plot.create_figure((7.2, 3.5), 1, 2, width_ratios=(3, 2), sharey=True)
-        plot.draw_grid(left_axis, *names, values, plot.LIGHT, _fit_range(values))
-        plot.draw_grid(right_axis, *names, np.full((4, 3), np.nan), plot.LIGHT, Normalize())
-        for y, x in np.ndindex(4, 3):
-            variant = tuple(variants[y, x].tolist())
-            metrics = ("implicitness_accuracy", "pragmatics_accuracy")
-            spreads: list[tuple[float, ...]] = [cells.get((*variant, metric), ()) for metric in metrics]
-            texts = [" ± ".join(f"{number:.3f}" for number in spread if number is not None) for spread in spreads]
-            is_best = bool(spreads[0]) and round(spreads[0][0], 3) == best
-            weight = "bold" if is_best else "normal"
-            _write_cell(left_axis, x, y, [text or "–" for text in texts], plot.INK, weight)
-            _write_cell(right_axis, x, y, [f"{number:.3f}" for number in TABLE_2[variant]], plot.GREY)
-            if is_best:
-                plot.frame_cell(left_axis, x, y)
-        left_axis.set_ylabel("metric of I × metric of ΔP")
-        left_axis.set_title("measured", fontsize=9)
-        right_axis.set_title("printed in the paper", fontsize=9, color=plot.GREY)
-        right_axis.tick_params(labelcolor=plot.GREY, labelleft=False)
-        note = "top: implicitness accuracy (sets the colour of the cell); bottom: pragmatics accuracy"
-        figure.supxlabel(note, fontsize=8)
-        return plot.render_svg(figure)
-
-
-def _write_cell(axis: Axes, x: int, y: int, lines: Sequence[str], colour: str, weight: str = "normal") -> None:
-    plot.write_text(axis, x, y - 0.17, lines[0], color=colour, weight=weight, fontsize=9)
-    plot.write_text(axis, x, y + 0.2, lines[1], color=colour)
 
 
 def _fit_range(values: plot.Floats) -> Normalize:
@@ -189,39 +149,25 @@ def draw_calibration(studies: pl.DataFrame) -> str:
 
 
 def draw_detection(studies: pl.DataFrame) -> str:
-    """Draw figure 7: accuracy by bin of implicitness with intervals, a line a detector; n and effective n below."""
+    """Draw figure 7: accuracy by bin of implicitness with intervals, a line a detector."""
     accuracies = average_runs(studies, "detection").filter(metric="accuracy").drop_nulls("value")
-    bins, names = LABELS, accuracies["by"].unique().sort().to_list()
+    names = accuracies["by"].unique().sort().to_list()
     with plot.use_style():
-        size = (7.2, 3.4 + 0.4 * len(names))
-        figure, (axis, below) = plot.create_figure(size, 2, 1, sharex=True, height_ratios=(2.9, 0.1 + 0.4 * len(names)))
+        figure, axis = plot.create_figure((7.2, 3.6))
         for i, name in enumerate(names):
             part = accuracies.filter(pl.col("by") == name)
-            columns = np.array([bins.index(label) for label in part["subset"]])
+            columns = np.array([LABELS.index(label) for label in part["subset"]])
             value, low, high = (part[end].cast(pl.Float64).to_numpy() for end in ("value", "low", "high"))
             step, (colour, marker) = 0.09 * (i - (len(names) - 1) / 2), plot.pick_look(i)
-            line = np.full(len(bins), np.nan)
+            line = np.full(len(LABELS), np.nan)
             line[columns] = value
-            axis.plot(np.arange(len(bins)) + step, line, color=colour, marker=marker, markersize=6, linewidth=1.5)
+            axis.plot(np.arange(len(LABELS)) + step, line, color=colour, marker=marker, markersize=6, linewidth=1.5)
             axis.vlines(columns + step, low, high, color=colour, linewidth=1.2)
-            counts = {label: row for label, *row in part.select("subset", "row_count", "effective_count").iter_rows()}
-            for column, label in enumerate(bins):
-                n, effective = counts.get(label, (0, None))
-                count_text = f"{n:,}" if effective is None else f"{n:,}\n({effective:,})"
-                plot.write_text(below, column, i, count_text, color=colour)
-        axis.set(ylim=(-0.03, 1.03), ylabel="detected as problematic", xlim=(-0.5, len(bins) - 0.5))
+        axis.set(ylim=(-0.03, 1.03), xlim=(-0.5, len(LABELS) - 0.5))
+        axis.set(xlabel="implicitness", ylabel="detected as problematic, with 95 % interval")
         axis.grid(axis="y", color=plot.PALE, linewidth=0.6)
-        axis.set_xticks(range(len(bins)), [label.replace("-", "–") for label in bins], fontsize=8)
-        axis.tick_params(labelbottom=True)
-        axis.set_xlabel("implicitness")
-        labels = [f"{SYMBOLS[plot.pick_look(i)[1]]} {plot.wrap_name(name)}" for i, name in enumerate(names)]
-        below.set_yticks(range(len(names)), labels, fontsize=8)
-        for i, label in enumerate(below.get_yticklabels()):
-            label.set_color(plot.pick_look(i)[0])
-        below.set_ylim(len(names) - 0.5, -0.5)
-        below.tick_params(length=0, labelbottom=False)
-        below.spines[:].set_visible(False)
-        figure.supxlabel("n; in brackets: n without near duplicates, the basis of the 95 % intervals", fontsize=8)
+        axis.set_xticks(range(len(LABELS)), [label.replace("-", "–") for label in LABELS], fontsize=8)
+        plot.draw_legend(figure, plot.list_keys(len(names)), [plot.wrap_name(name) for name in names])
         return plot.render_svg(figure)
 
 

@@ -157,7 +157,7 @@ def _build_ablation(studies: pl.DataFrame) -> Section:
     sentence = f"{finding}. The paper has 0.946 and 0.929; the other choices have little effect (section 5.3, table 2)."
     names = ("I", "ΔP", "space", "implicitness accuracy", "s.d.", "pragmatics accuracy", "s.d.", "runs", "paper")
     cells = format_cells(table.select(*keys, *columns, "run_count", "paper"))
-    return Section(sentence, names, cells, figures.draw_ablation(studies), text_count=3)
+    return Section(sentence, names, cells, text_count=3)
 
 
 def _build_sensitivity(studies: pl.DataFrame) -> Section:

@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 
 from pipeline.label.schema import FIELDS, TAGS, get_value_name
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
@@ -60,18 +59,6 @@ def draw_funnel(steps: pl.DataFrame) -> str:
             plot.write_note(axis, y, f"{kept_count:,.0f} of {read_counts[y]:,.0f}")
         axis.set(xlim=(0, 100), xlabel="% of what the step read")
         plot.draw_legend(figure, [Patch(color=plot.ACCENT), Patch(**plot.HATCHED)], ["kept", "dropped"], 2)
-        return plot.render_svg(figure)
-
-
-def draw_bars(names: Sequence[str], counts: Sequence[int], label: str) -> str:
-    """Draw a bar a name, its count at the right; `label` is counted."""
-    with plot.use_style():
-        figure, axis = plot.create_row_figure(names, 0.4)
-        axis.barh(range(len(names)), counts, color=plot.ACCENT, height=0.55)
-        for y, count in enumerate(counts):
-            plot.write_note(axis, y, f"{count:,}")
-        axis.set(xlim=(0, max(*counts, 1)), xlabel=label)
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         return plot.render_svg(figure)
 
 
@@ -182,8 +169,17 @@ def draw_correlations(correlations: pl.DataFrame) -> str:
 
 
 def _draw_numbers(axis: Axes, names: Sequence[str], values: plot.Floats, colours: Colormap, norm: Normalize) -> None:
-    plot.draw_grid(axis, names, names, values, colours, norm)
+    """Draw a table of coloured cells with their numbers; NaN stays white."""
+    edges = np.arange(len(names) + 1) - 0.5
+    axis.pcolormesh(
+        edges, edges, np.ma.masked_invalid(values), cmap=colours, norm=norm, edgecolors="white", linewidth=1.5
+    )
+    axis.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5))
+    axis.set_xticks(range(len(names)), names, fontsize=8)
+    axis.set_yticks(range(len(names)), names, fontsize=8)
+    axis.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
     axis.tick_params(axis="x", labelrotation=90)
+    axis.spines[:].set_visible(False)
     for (y, x), value in np.ndenumerate(values):
         plot.write_text(axis, x, y, format_number(value, 2))
 

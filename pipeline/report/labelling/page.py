@@ -61,12 +61,10 @@ def _build_funnel(funnel: pl.DataFrame) -> Section:
 
 def _build_deletions(deletions: pl.DataFrame) -> Section:
     rows = deletions.sort("row_count", "reason", descending=[True, False])
-    reasons, counts = rows["reason"].to_list(), rows["row_count"].to_list()
     return Section(
-        f"The project dropped {format_count(sum(counts))} comments and labels, each with a reason. The most frequent "
-        f"reason is {reasons[0]} ({format_count(counts[0])}).",
+        f"The project dropped {format_count(sum_counts(rows))} comments and labels, each with a reason. The most "
+        f"frequent reason is {rows['reason'][0]} ({format_count(rows['row_count'][0])}).",
         *tabulate(rows, {"reason": "reason", "rows": "row_count"}),
-        figures.draw_bars(reasons, counts, "dropped comments and labels"),
     )
 
 
@@ -80,7 +78,6 @@ def _build_waiting(waiting: pl.DataFrame) -> Section:
         "each comment, and the adjudicator decides where they differ. A field that the adjudicator sends back goes "
         "through both steps once more (section 3.2).",
         *tabulate(waiting.with_columns(step=pl.Series(names)), {"step": "step", "waiting fields": "field_count"}),
-        figures.draw_bars(names, counts, "waiting fields") if any(counts) else "",
     )
 
 

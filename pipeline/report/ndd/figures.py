@@ -6,13 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.metrics.ndd.pruning import DEPTHS, SUBTREES
-from pipeline.papers.ndd import BASELINES, MEASURES, METRICS, SCORERS, SYSTEMS, TABLE_6, TABLE_7
+from pipeline.papers.ndd import BASELINES, MEASURES, SCORERS, SYSTEMS, TABLE_6
 from pipeline.report import figures as plot
 from pipeline.report.sections import index_rows, order_names
 
@@ -174,28 +172,3 @@ def draw_overlap(frame: pl.DataFrame, name: str) -> str:
 def pick_measure_look(name: str, number: int = len(MEASURES)) -> tuple[str, str]:
     """Pick colour and marker of a measure of distance; another name has those of a number."""
     return plot.pick_look([*MEASURES].index(name) if name in MEASURES else number)
-
-
-def draw_pruning(frame: pl.DataFrame) -> str:
-    """Draw table 7 as cells in percent, the paper's number small below."""
-    metrics, rows_by_key = (*DEPTHS, *SUBTREES), index_rows(frame, "system", "threshold", "metric")
-    order = order_names(frame["system"], SYSTEMS)
-    keys = sorted({key[:2] for key in rows_by_key}, key=lambda key: (order.index(key[0]), key[1]))
-    cells = [[rows_by_key.get((*key, metric), {}).get("value") for metric in metrics] for key in keys]
-    values: plot.Floats = 100 * np.array(cells, float).reshape(len(keys), len(metrics))
-    with plot.use_style():
-        size = (7.2, 0.46 * len(keys) + 1.0)
-        figure, parts = plot.create_figure(size, 1, 2, width_ratios=(len(DEPTHS), len(SUBTREES)), sharey=True)
-        rows = [f"{plot.wrap_name(name_system(name), 18, 2)}, N_max {size:g}" for name, size in keys]
-        for axis, start, part_metrics in zip(parts, (0, len(DEPTHS)), (DEPTHS, SUBTREES), strict=True):
-            part = values[:, start : start + len(part_metrics)]
-            plot.draw_grid(axis, rows, [METRICS[name] for name in part_metrics], part, plot.LIGHT, Normalize(0, 100))
-            for (y, x), value in np.ndenumerate(part):
-                plot.write_text(axis, x, y - 0.14, "–" if np.isnan(value) else f"{value:.0f}", fontsize=9)
-                if keys[y] in TABLE_7:
-                    plot.write_text(axis, x, y + 0.25, str(TABLE_7[keys[y]][start + x]), style="italic")
-        parts[0].set_title("% of dropped words at a depth of the tree", fontsize=9)
-        parts[1].set_title("% of dropped spans that are subtrees", fontsize=9)
-        parts[1].tick_params(labelleft=False)
-        figure.supxlabel("italic: printed in the paper, on other models and data", fontsize=8)
-        return plot.render_svg(figure)

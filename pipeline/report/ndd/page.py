@@ -213,7 +213,7 @@ def _build_pruning(frame: pl.DataFrame) -> Section:
         "Dependencies (table 7)."
     )
     names = ("system", "N_max", "where", *(("subtrees of " if m == SUBTREES[0] else "") + METRICS[m] for m in metrics))
-    return Section(sentence, names, rows, figures.draw_pruning(frame), text_count=3)
+    return Section(sentence, names, rows, text_count=3)
 
 
 PARTS = {

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -169,35 +168,6 @@ def index_drops(frame: pl.DataFrame) -> dict[tuple[str, str], float | None]:
     """Index how much less than at home a reader reaches, by (trained_on, tested_on) of the cells away from home."""
     rows = index_rows(reading.compare_subtasks(frame), "trained_on", "tested_on")
     return {(str(trained_on), str(tested_on)): row["drop"] for (trained_on, tested_on), row in rows.items()}
-
-
-def draw_matrix(frame: pl.DataFrame) -> str:
-    """Draw the accuracy by what a reader was trained and tested on, home framed (section 4.3)."""
-    rows, columns = (list_subtasks(frame[name]) for name in ("trained_on", "tested_on"))
-    cells, drops = index_rows(frame, "trained_on", "tested_on"), index_drops(frame)
-    values = np.array([[cells.get((a, b), {}).get("accuracy") for b in columns] for a in rows], float)
-    with plot.use_style():
-        figure, axis = plot.create_figure((1.9 * len(columns) + 1.8, 0.85 * len(rows) + 1.0))
-        counts = [max(frame.filter(tested_on=name)["n"]) for name in columns]
-        labels = [f"{plot.wrap_name(name, 24)}\nn = {count:,}" for name, count in zip(columns, counts, strict=True)]
-        plot.draw_grid(axis, [plot.wrap_name(name) for name in rows], labels, values, plot.LIGHT, Normalize(0, 1))
-        for y, x in np.ndindex(*values.shape):
-            cell = rows[y], columns[x]
-            row, drop = cells.get(cell), drops.get(cell)
-            if row is None or row["accuracy"] is None:
-                plot.write_text(axis, x, y, "–", fontsize=9)
-                continue
-            plot.write_text(axis, x, y - 0.2, f"{row['accuracy']:.3f}", fontsize=11)
-            if row["low"] is not None and row["high"] is not None:
-                plot.write_text(axis, x, y + 0.08, f"{row['low']:.3f} to {row['high']:.3f}")
-            if rows[y] == columns[x]:
-                plot.frame_cell(axis, x, y, plot.ACCENT)
-                plot.write_text(axis, x, y + 0.3, "same subtask")
-            elif drop is not None:
-                plot.write_text(axis, x, y + 0.3, f"{abs(drop):.3f} {'below' if drop >= 0 else 'above'} same subtask")
-        axis.set(xlabel="tested on", ylabel="trained on")
-        axis.xaxis.set_label_position("top")
-        return plot.render_svg(figure)
 
 
 def draw_breakdown(frame: pl.DataFrame) -> str:

@@ -10,7 +10,6 @@ import polars as pl
 from pipeline.examples.recam.items import PLACEHOLDER
 from pipeline.papers.recam import SIZES, TABLES_3_4, TABLES_6_7
 from pipeline.report import sections
-from pipeline.report.labelling import figures as label_figures
 from pipeline.report.labelling.data_card import sum_counts
 from pipeline.report.recam import figures
 from pipeline.report.recam.figures import CHANCE, MEASURES, REASONS, SUBTASKS, TARGET, list_subtasks, sort_groups
@@ -66,17 +65,15 @@ def _build_items(frame: pl.DataFrame) -> Section:
 
 
 def _build_dropped(frame: pl.DataFrame) -> Section:
-    rows = frame.sort(-pl.col("count").cast(pl.Int64), "subtask", "reason").select("subtask", "reason", "count").rows()
-    names = [f"{reason}, {subtask}".replace("_", " ") for subtask, reason, _ in rows]
-    subtask, reason, count = rows[0]
+    frame = frame.sort(-pl.col("count").cast(pl.Int64), "subtask", "reason")
+    subtask, reason, count = frame.select("subtask", "reason", "count").row(0)
     sentence = (
         f"The pipeline dropped {sum_counts(frame, 'count'):,} items after the choice of their word, each with a "
         f"reason. The most frequent reason is {reason} ({format_count(count)} of {subtask}). The paper drops items "
         "with two right options or no answer (section 3.6) and does not give their number."
     )
-    cells = [[*keys, format_count(number)] for *keys, number in rows]
-    figure = label_figures.draw_bars(names, [row[2] for row in rows], "dropped items")
-    return Section(sentence, ("subtask", "reason", "items"), cells, figure, text_count=2)
+    columns = {"subtask": "subtask", "reason": "reason", "items": "count"}
+    return Section(sentence, *sections.tabulate(frame, columns), text_count=2)
 
 
 def _build_funnel(frame: pl.DataFrame) -> Section:
@@ -190,7 +187,7 @@ def _build_matrix(frame: pl.DataFrame) -> Section:
         "lose between 0.002 and 0.219; its text calls all these losses substantial (section 4.3, tables 6 and 7)."
     )
     names = ("trained on", "tested on", "accuracy", "difference to same subtask", "in the paper", "n")
-    return Section(sentence, names, rows, figures.draw_matrix(frame), text_count=2)
+    return Section(sentence, names, rows, text_count=2)
 
 
 def _build_breakdown(frame: pl.DataFrame) -> Section:

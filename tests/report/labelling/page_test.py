@@ -33,8 +33,8 @@ def page() -> str:
 
 
 def test_every_part_is_there(page: str) -> None:
-    """Each of eleven parts but one has a figure that can be read in print; there is no warning."""
-    check_sections(page, list(tables(page)), 10)
+    """Eight of eleven parts have a figure that can be read in print; there is no warning."""
+    check_sections(page, list(tables(page)), 8)
     assert len(tables(page)) == 11
     for svg in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
         check_print(svg)
