@@ -2,20 +2,18 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from pipeline.examples.recam.items import OPTIONS
 from pipeline.metrics.recam import reading
 from pipeline.papers.recam import TABLES_3_4, TABLES_6_7
 from pipeline.report import figures as plot
-from pipeline.report.sections import format_number, format_range, index_rows, order_names
+from pipeline.report.sections import format_range, index_rows, order_names
 
 SUBTASKS = {"imperceptibility": 1, "nonspecificity": 2}
 MEASURES = {"mrr": "MRR", "recall_1": "R@1", "recall_5": "R@5", "recall_10": "R@10"}
@@ -30,8 +28,6 @@ REASONS = {
 """Why a token is no target, in the order in which rule and filters apply (section 3.4); others come after them."""
 CHANCE = 1 / OPTIONS
 WAYS = 12  # not to read that are drawn
-_BLIND: dict[str, Any] = {**plot.TICK, "color": plot.WARM}
-_PAPER: dict[str, Any] = {"color": plot.INK, "linewidth": 1.1, "linestyle": ":"}
 _ROW = 0.26  # inches
 
 
@@ -100,7 +96,7 @@ def draw_audit(frame: pl.DataFrame) -> str:
         index_rows(rows, "panel", "baseline", "subtask"),
         {"": ""},
         names,
-        {name: f"{name}, n = {frame.filter(subtask=name)['n'].max():,}" for name in list_subtasks(frame["subtask"])},
+        {name: f"{name}, n = {max(frame.filter(subtask=name)['n']):,}" for name in list_subtasks(frame["subtask"])},
         chance={"": CHANCE},
         x=f"{few}share of right answers, with 95 % interval; dashed: chance",
     )
@@ -131,31 +127,24 @@ def draw_retrieval(frame: pl.DataFrame) -> str:
 
 def draw_readers(frame: pl.DataFrame) -> str:
     """Draw readers' accuracy beside chance, the paper (REC-29) and, of `blind`, the best way not to read."""
-    parts = sort_tests(frame)
-    with plot.use_style():
-        figure, axes = _create_panels([part.height for part in parts.values()], 0.42)
-        for axis, (subtask, part) in zip(axes, parts.items(), strict=True):
-            away = pl.format("{}, trained on {}", "reader", "trained_on")
-            names = part.select(pl.when(trained_on=subtask).then("reader").otherwise(away)).to_series()
-            _name_rows(axis, names.to_list(), 34)
-            axis.axvline(CHANCE, **plot.DASHED)
-            if subtask in TABLES_6_7:
-                axis.axvline(TABLES_6_7[subtask].gated, **_PAPER)
-            for y, row in enumerate(part.iter_rows(named=True)):
-                plot.draw_mark(axis, y, row, plot.pick_look(0), "accuracy")
-                if row.get("blind") is not None:
-                    axis.plot(row["blind"], y, **_BLIND)
-                plot.write_note(axis, y, f"{format_number(row['accuracy'])}\nn = {row['n']:,}")
-            axis.set_title(plot.wrap_name(f"tested on {subtask}", 70), fontsize=9, loc="left")
-            axis.set_xlim(0, max(axis.get_xlim()[1], 0.4))
-        axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance")
-        keys = {"reader": plot.list_keys(1)[0]}
-        if "blind" in frame.columns:
-            keys["best baseline without the passage"] = Line2D([], [], **_BLIND)
-        if parts.keys() & TABLES_6_7.keys():
-            keys["the paper's GA Reader, on its own test set"] = Line2D([], [], **_PAPER)
-        plot.draw_legend(figure, list(keys.values()), list(keys))
-        return plot.render_svg(figure)
+    keys = ("tested_on", "reader", "trained_on")
+    rows = index_rows(frame.with_columns(value="accuracy"), *keys)
+    marks = {name: f"trained on {name}" for name in list_subtasks(frame["trained_on"])}
+    if "blind" in frame.columns:
+        rows |= index_rows(frame.select(*keys[:2], trained_on=pl.lit("blind"), value="blind"), *keys)
+        marks["blind"] = "best baseline without the passage"
+    titles = {name: f"tested on {name}" for name in list_subtasks(frame["tested_on"])}
+    return plot.draw_dots(
+        rows,
+        titles,
+        {name: name for name in sorted(set(frame["reader"]))},
+        marks,
+        printed={(name, "gated", name): published.gated for name, published in TABLES_6_7.items()},
+        paper="the paper's GA Reader, on its own test set",
+        chance=dict.fromkeys(titles, CHANCE),
+        is_shared=True,
+        x="accuracy with 95 % interval; dashed: chance",
+    )
 
 
 def sort_tests(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
