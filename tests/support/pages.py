@@ -14,7 +14,6 @@ HOSTILE = [
     "--><style>@import url(https://evil.example/a.css)</style>", "</textarea>&lt;b&gt;",
 ]  # fmt: skip
 CHROMIUM = Path("/usr/bin/chromium")  # for tests that see a page as its readers do
-STAR = r"<use [^>]*fill: #ffffff; stroke: #1f2933"  # a number of the paper: white with a rim of ink
 _DRAWN = {"g", "use", "path", "defs"}  # letters of a figure, one more for each that is new
 
 
@@ -111,11 +110,6 @@ def words(svg: str) -> list[str]:
 def said(svg: str) -> str:
     """What a figure says, in one line."""
     return " ".join(words(svg))
-
-
-def stars(svg: str) -> int:
-    """How many stars there are, the legend's too."""
-    return len(re.findall(STAR, svg))
 
 
 def elements(svg: str) -> set[str]:

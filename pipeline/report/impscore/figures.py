@@ -86,24 +86,14 @@ def _thin_ticks(values: plot.Floats) -> list[float]:
 
 def draw_data_sets(studies: pl.DataFrame) -> str:
     """Draw figure 5: mean implicitness ± s.d. of each data set, the most implicit on top, its implicit part below."""
-    parts = {row["subset"]: row for row in pivot_metrics(studies, "data_sets").iter_rows(named=True)}
-    means = {name.removesuffix(IMPLICIT): row["mean"] for name, row in sorted(parts.items(), reverse=True)}
-    names = sorted(means, key=lambda name: (-means[name], name))
-    looks = (("", plot.ACCENT, "o"), (IMPLICIT, plot.HUES[1], "D"))
-    with plot.use_style():
-        figure, axis = plot.create_row_figure(names, 0.5)
-        for y, name in enumerate(names):
-            parts_of_set = [(parts[name + end], colour, marker) for end, colour, marker in looks if name + end in parts]
-            for i, (row, colour, marker) in enumerate(parts_of_set):
-                height = plot.place_mark(y, i, len(parts_of_set), 0.32 * len(parts_of_set))
-                style: Any = {"color": colour, "marker": marker, "markersize": 6, "capsize": 3, "linewidth": 1.4}
-                axis.errorbar(row["mean"], height, xerr=row["sd"], **style)
-                plot.write_note(axis, height, f"n = {row['row_count']:,}", colour)
-        axis.set_xlim(min(0, axis.get_xlim()[0]), max(2, axis.get_xlim()[1]))
-        axis.set_xlabel("implicitness: mean ± s.d.")
-        keys = [Line2D([], [], color=colour, marker=marker, linewidth=1.4) for _, colour, marker in looks]
-        plot.draw_legend(figure, keys, ["whole data set", "its implicit part"], 2)
-        return plot.render_svg(figure)
+    low, high = pl.col("mean") - pl.col("sd"), pl.col("mean") + pl.col("sd")
+    parts = pivot_metrics(studies, "data_sets").sort("mean", "subset", descending=[True, False])
+    name = pl.col("subset").str.strip_suffix(IMPLICIT)
+    rows = parts.select(name=name, part=name != pl.col("subset"), value="mean", low=low, high=high, panel=pl.lit(""))
+    names = rows.sort("part", maintain_order=True)["name"].unique(maintain_order=True)
+    marks = {False: "whole data set", True: "its implicit part"}
+    rows_by_key = index_rows(rows, "panel", "name", "part")
+    return plot.draw_dots(rows_by_key, {"": ""}, {name: name for name in names}, marks, x="implicitness: mean ± s.d.")
 
 
 def draw_diversity(studies: pl.DataFrame) -> str:

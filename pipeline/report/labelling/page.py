@@ -53,10 +53,10 @@ def _build_funnel(funnel: pl.DataFrame) -> Section:
     columns = {"step": "step", "read": "read_count", "kept": "kept_count", "dropped": "dropped_count"}
     sentence = (
         f"The first step read {format_count(funnel['read_count'][0])} comments, and the last step kept "
-        f"{format_count(funnel['kept_count'][-1])}. Each bar is the number that a step read. The paper keeps 8,843 of "
+        f"{format_count(funnel['kept_count'][-1])}. The paper keeps 8,843 of "
         "about 70,000 comments (section 3)."
     )
-    return Section(sentence, *tabulate(funnel, columns), figures.draw_funnel(funnel))
+    return Section(sentence, *tabulate(funnel, columns))
 
 
 def _build_deletions(deletions: pl.DataFrame) -> Section:
@@ -119,17 +119,6 @@ def _format_printed(row: Mapping[str, Any], measure: str) -> str:
     return format_number(getattr(TABLE_2.get(row["field"]), measure, None), 2)
 
 
-def _format_waiting(agreement: pl.DataFrame) -> str:
-    waiting = agreement.filter(pl.col("n_waiting") > 0)
-    if not waiting.height:
-        return ""
-    count = format_count(sum_counts(waiting, "n_waiting"))
-    return (
-        f"It is not yet defined for {waiting.height} of {agreement.height} fields: {count} fields of comments wait for "
-        "the deciding rater. "
-    )
-
-
 def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
     kappa_columns: Columns = {"field": "field", "comments": "n", "labelled by three": "n_three"}
     kappa_columns |= {"labelled by four": "n_four", "waiting": "n_waiting"}
@@ -151,12 +140,12 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
         title="Agreement corrected for chance",
     )
     taes = Section(
-        f"TAE {_describe_range(agreement, 'tae')}. {_format_waiting(agreement)}It uses the three labels of the "
-        "deciding round and the final label. TAE cannot fall to 0: the hatched values are impossible. The paper's text "
-        "allows two readings; the page shows both. The paper equates a TAE of "
-        f"{TAE_HIGH} with a κ of {KAPPA_HIGH}; the dashed line marks this threshold. The threshold is not a verdict. "
-        "Use it with caution: a recomputation finds a κ between 0.39 and 0.65 at this TAE, depending on the number of "
-        "classes. The paper's own labels of subtext have a TAE of 0.50, below the threshold (errata E8).",
+        f"TAE {_describe_range(agreement, 'tae')}. It uses the three labels of the deciding round and the final label. "
+        "TAE cannot fall to 0; the table has the lowest possible value. The paper's text allows two readings; the page "
+        f"shows both. The paper equates a TAE of {TAE_HIGH} with a κ of {KAPPA_HIGH}; the dashed line marks this "
+        "threshold. The threshold is not a verdict. Use it with caution: a recomputation finds a κ between 0.39 and "
+        "0.65 at this TAE, depending on the number of classes. The paper's own labels of subtext have a TAE of 0.50, "
+        "below the threshold (errata E8).",
         *tabulate(agreement, tae_columns),
         figures.draw_agreement(agreement, figures.TAES),
         title="Agreement by the paper's measure (TAE)",
