@@ -89,12 +89,6 @@ def name_rows(axis: Axes, names: Sequence[str]) -> None:
     axis.set_axisbelow(True)
 
 
-def draw_rules(axis: Axes, count: int) -> None:
-    """Draw a thin line between rows."""
-    for y in range(1, count):
-        axis.axhline(y - 0.5, color=PALE, linewidth=0.6)
-
-
 def create_figure(size: tuple[float, float], *grid: int, **options: Any) -> tuple[Figure, Any]:
     """Create a figure of so many inches, and its axes as `Figure.subplots` gives them."""
     figure = Figure(figsize=size, layout="constrained")
@@ -164,7 +158,7 @@ def write_text(axis: Axes, x: float, y: float, text: str, **style: Any) -> None:
 def draw_dots(
     rows_by_key: Mapping[tuple[Any, ...], Mapping[str, Any]],
     titles: Mapping[str, str],
-    row_names: Mapping[str, str],
+    row_names: Mapping[Any, str],
     mark_names: Mapping[Any, str],
     *,
     looks: Mapping[Any, tuple[str, str]] | None = None,
@@ -190,7 +184,8 @@ def draw_dots(
         figure, axes = create_panels(len(titles), 3, (height, 0.5), sharex=is_shared)
         for axis, (panel, title) in zip(axes, titles.items(), strict=True):
             name_rows(axis, [wrap_name(name, 20, 2) for name in row_names.values()])
-            draw_rules(axis, len(row_names))
+            for y in range(1, len(row_names)):
+                axis.axhline(y - 0.5, color=PALE, linewidth=0.6)
             if panel in chance:
                 axis.axvline(chance[panel], **{**DASHED, "color": INK}, zorder=0)
             axis.set_title(title, fontsize=9)

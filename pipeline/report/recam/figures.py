@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from pipeline.examples.recam.items import OPTIONS
@@ -28,7 +26,6 @@ REASONS = {
 """Why a token is no target, in the order in which rule and filters apply (section 3.4); others come after them."""
 CHANCE = 1 / OPTIONS
 WAYS = 12  # not to read that are drawn
-_ROW = 0.26  # inches
 
 
 def list_subtasks(names: pl.Series) -> list[str]:
@@ -61,11 +58,15 @@ def draw_funnel(frame: pl.DataFrame) -> str:
     """Draw what rule and filters took, from all tokens of the summaries to targets (section 3.4)."""
     parts = {name: order_steps(frame.filter(subtask=name)) for name in list_subtasks(frame["subtask"])}
     with plot.use_style():
-        figure, axes = _create_panels([part.height + 1 for part in parts.values()])
-        for axis, (name, part) in zip(axes, parts.items(), strict=True):
+        counts = [part.height + 1 for part in parts.values()]
+        size = (7.2, 0.26 * sum(counts) + 0.35 * len(counts) + 0.75)
+        figure, axes = plot.create_figure(size, len(counts), 1, sharex=True, squeeze=False, height_ratios=counts)
+        for axis, (name, part) in zip(axes[:, 0], parts.items(), strict=True):
             total = max(int(part["count"].sum()), 1)
             *rows, targets = part.iter_rows(named=True)
-            _name_rows(axis, ["all words", *(REASONS.get(row["reason"], row["reason"]) for row in rows), "targets"])
+            names = ["all words", *(REASONS.get(row["reason"], row["reason"]) for row in rows), "targets"]
+            plot.name_rows(axis, [plot.wrap_name(name, 28, 2) for name in names])
+            axis.tick_params(axis="x", labelbottom=True)
             axis.barh(0, 100, color=plot.PALE, height=0.62)
             plot.write_note(axis, 0, f"{part['count'].sum():,}")
             for y, row in enumerate(rows, 1):
@@ -78,7 +79,7 @@ def draw_funnel(frame: pl.DataFrame) -> str:
             plot.write_note(axis, part.height, f"{targets['count']:,}  ({share:.1f} %)")
             axis.set_xlim(0, 100)
             axis.set_title(plot.wrap_name(name, 60), fontsize=9, loc="left")
-        axes[-1].set_xlabel("% of the words and marks of the summaries")
+        axes[-1, 0].set_xlabel("% of the words and marks of the summaries")
         keys = [Patch(color=plot.PALE), Patch(**plot.HATCHED), Patch(color=plot.ACCENT)]
         plot.draw_legend(figure, keys, ["remaining", "dropped here", "targets"])
         return plot.render_svg(figure)
@@ -160,38 +161,18 @@ def index_drops(frame: pl.DataFrame) -> dict[tuple[str, str], float | None]:
 
 
 def draw_breakdown(frame: pl.DataFrame) -> str:
-    """Draw the accuracy by part of speech, length of passage, place of the right option, …; a panel each."""
-    trained = list_subtasks(frame["trained_on"])
-    groups = {kind: sort_groups(frame.filter(by=kind)["group"].to_list()) for kind in sorted(set(frame["by"]))}
-    cells = index_rows(frame, "by", "trained_on", "group")
-    with plot.use_style():
-        figure, axes = _create_panels([len(names) for names in groups.values()], 0.15 * len(trained) + 0.15)
-        for axis, (kind, names) in zip(axes, groups.items(), strict=True):
-            _name_rows(axis, ["not known" if name is None else name for name in names])
-            axis.axvline(CHANCE, **plot.DASHED)
-            for i, subtask in enumerate(trained):
-                for y, name in enumerate(names):
-                    if row := cells.get((kind, subtask, name)):
-                        height = plot.place_mark(y, i, len(trained), 0.7)
-                        plot.draw_mark(axis, height, row, plot.pick_look(i), "accuracy")
-                        plot.write_note(axis, height, f"n = {row['n']:,}")
-            plot.draw_rules(axis, len(names))
-            axis.set_title(plot.wrap_name(kind.replace("_", " "), 70), fontsize=9, loc="left")
-        # all panels share one scale
-        axes[0].set_xlim(min(axes[0].get_xlim()[0], 0.1), axes[0].get_xlim()[1])
-        axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance; n: items")
-        labels = [plot.wrap_name(f"trained on {name}", 30) for name in trained]
-        plot.draw_legend(figure, plot.list_keys(len(trained)), labels)
-        return plot.render_svg(figure)
-
-
-def _create_panels(counts: Sequence[int], row_height: float = _ROW) -> tuple[Figure, list[Axes]]:
-    """Create panels one below the other on one scale, as high as their numbers of rows."""
-    size = (7.2, row_height * sum(counts) + 0.35 * len(counts) + 0.75)
-    figure, axes = plot.create_figure(size, len(counts), 1, sharex=True, squeeze=False, height_ratios=counts)
-    return figure, axes.ravel().tolist()
-
-
-def _name_rows(axis: Axes, names: Sequence[str], width: int = 28) -> None:
-    plot.name_rows(axis, [plot.wrap_name(name, width, 2) for name in names])
-    axis.tick_params(axis="x", labelbottom=True)
+    """Draw the accuracy by part of speech, length of passage, place of the right option, …"""
+    rows = index_rows(frame.with_columns(value="accuracy"), "by", "group", "trained_on")
+    names = {
+        (kind, group): f"{kind.replace('_', ' ')}: {'not known' if group is None else group}"
+        for kind in sorted(set(frame["by"]))
+        for group in sort_groups(frame.filter(by=kind)["group"].to_list())
+    }
+    return plot.draw_dots(
+        {("", key[:2], key[2]): row for key, row in rows.items()},
+        {"": ""},
+        names,
+        {name: f"trained on {name}" for name in list_subtasks(frame["trained_on"])},
+        chance={"": CHANCE},
+        x="accuracy with 95 % interval; dashed: chance",
+    )
