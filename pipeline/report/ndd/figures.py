@@ -10,12 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.papers.ndd import BASELINES, MEASURES, SCORERS, SYSTEMS, TABLE_6
+from pipeline.papers.ndd import BASELINES, MEASURES, SCORERS, SYSTEMS
 from pipeline.report import figures as plot
 from pipeline.report.sections import index_rows, order_names
 
 _COPY: dict[str, Any] = {**plot.DASHED, "color": plot.INK}
-_HALO: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.4}
 PAPER = "printed in the paper, on other models and data"
 
 
@@ -85,10 +84,8 @@ class Line(NamedTuple):
     bounds: tuple[Sequence[float], Sequence[float]] | None = None
 
 
-def _draw_lines(
-    lines_of: Mapping[str, Sequence[Line]], x: str, y: str, height: float = 2.6
-) -> tuple[Figure, list[Axes]]:
-    figure, axes = plot.create_panels(len(lines_of), 2, (height, 0.5))
+def _draw_lines(lines_of: Mapping[str, Sequence[Line]], x: str, y: str) -> tuple[Figure, list[Axes]]:
+    figure, axes = plot.create_panels(len(lines_of), 2, (2.6, 0.5))
     keys = {}
     for axis, (title, lines) in zip(axes, lines_of.items(), strict=True):
         for line in lines:
@@ -124,32 +121,6 @@ def draw_positions(frame: pl.DataFrame) -> str:
         figure, axes = _draw_lines(lines, "position in the sentence, in % of its words", "% of words kept")
         for axis in axes:
             axis.set(xlim=(0, 100), ylim=(0, None))
-        return plot.render_svg(figure)
-
-
-def draw_ratios(frame: pl.DataFrame) -> str:
-    """Draw F1 against CR as threshold and longest span change (table 6)."""
-    wide = frame.pivot("metric", index=["source", "longest", "threshold"], values="value")
-    if not {"f1_macro", "ratio"} <= set(wide.columns) or (wide := wide.drop_nulls(["f1_macro", "ratio"])).is_empty():
-        return ""
-    wide = wide.with_columns(pl.col("f1_macro") * 100).sort("source", "longest", "threshold")
-    sizes = sorted(set(wide["longest"]), reverse=True)
-    looks = {size: plot.pick_look(i) for i, size in enumerate(sizes)}
-    lines: dict[str, list[Line]] = {source: [] for source in sorted(set(wide["source"]))}
-    for (source, size), part in wide.group_by("source", "longest", maintain_order=True):
-        points = part["ratio"].to_list(), part["f1_macro"].to_list()
-        lines[str(source)].append(Line(f"L_max {size}", *points, looks[size]))
-    paper = [[row[metric] for row in TABLE_6.values()] for metric in ("ratio", "f1_macro")]
-    style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 8, "zorder": 4, "bbox": _HALO}
-    with plot.use_style():
-        figure, axes = _draw_lines(lines, "CR: share of kept words; number at each point: N_max", "F1 in %", 2.9)
-        for axis, source in zip(axes, lines, strict=True):
-            axis.plot(*paper, "o", color=plot.GREY, markerfacecolor="none", markersize=5)
-            for row in wide.filter(pl.col("source") == source).iter_rows(named=True):
-                point = row["ratio"], row["f1_macro"]
-                axis.annotate(f"{row['threshold']:g}", point, (0, 6), color=looks[row["longest"]][0], **style)
-            axis.margins(0.1, 0.16)
-            axis.text(0.98, 0.03, "hollow: paper", transform=axis.transAxes, ha="right", fontsize=8, color=plot.GREY)
         return plot.render_svg(figure)
 
 

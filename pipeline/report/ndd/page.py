@@ -193,7 +193,7 @@ def _build_ratios(frame: pl.DataFrame) -> Section:
         "L_max of 9 (table 6, errata E20)."
     )
     names = ("source", "N_max", "L_max", "where", *(METRICS[name] for name in metrics))
-    return Section(sentence, names, rows, figures.draw_ratios(frame), text_count=4)
+    return Section(sentence, names, rows, text_count=4)
 
 
 def _build_pruning(frame: pl.DataFrame) -> Section:

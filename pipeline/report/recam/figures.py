@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from matplotlib.patches import Patch
 
 from pipeline.examples.recam.items import OPTIONS
 from pipeline.metrics.recam import reading
@@ -52,37 +51,6 @@ def order_steps(frame: pl.DataFrame) -> pl.DataFrame:
     rows = rows.group_by("reason").agg(pl.col("count").sum()).sort(order, -pl.col("count"), "reason")
     dropped = pl.when(pl.col("reason") == TARGET).then(0).otherwise("count").cum_sum()
     return rows.with_columns(left=pl.col("count").sum() - dropped)
-
-
-def draw_funnel(frame: pl.DataFrame) -> str:
-    """Draw what rule and filters took, from all tokens of the summaries to targets (section 3.4)."""
-    parts = {name: order_steps(frame.filter(subtask=name)) for name in list_subtasks(frame["subtask"])}
-    with plot.use_style():
-        counts = [part.height + 1 for part in parts.values()]
-        size = (7.2, 0.26 * sum(counts) + 0.35 * len(counts) + 0.75)
-        figure, axes = plot.create_figure(size, len(counts), 1, sharex=True, squeeze=False, height_ratios=counts)
-        for axis, (name, part) in zip(axes[:, 0], parts.items(), strict=True):
-            total = max(int(part["count"].sum()), 1)
-            *rows, targets = part.iter_rows(named=True)
-            names = ["all words", *(REASONS.get(row["reason"], row["reason"]) for row in rows), "targets"]
-            plot.name_rows(axis, [plot.wrap_name(name, 28, 2) for name in names])
-            axis.tick_params(axis="x", labelbottom=True)
-            axis.barh(0, 100, color=plot.PALE, height=0.62)
-            plot.write_note(axis, 0, f"{part['count'].sum():,}")
-            for y, row in enumerate(rows, 1):
-                remaining, dropped = 100 * row["left"] / total, 100 * row["count"] / total
-                axis.barh(y, remaining, color=plot.PALE, height=0.62)
-                axis.barh(y, dropped, left=remaining, height=0.62, **plot.HATCHED)
-                plot.write_note(axis, y, f"−{row['count']:,}")
-            share = 100 * targets["count"] / total
-            axis.barh(part.height, share, color=plot.ACCENT, height=0.62)
-            plot.write_note(axis, part.height, f"{targets['count']:,}  ({share:.1f} %)")
-            axis.set_xlim(0, 100)
-            axis.set_title(plot.wrap_name(name, 60), fontsize=9, loc="left")
-        axes[-1, 0].set_xlabel("% of the words and marks of the summaries")
-        keys = [Patch(color=plot.PALE), Patch(**plot.HATCHED), Patch(color=plot.ACCENT)]
-        plot.draw_legend(figure, keys, ["remaining", "dropped here", "targets"])
-        return plot.render_svg(figure)
 
 
 def draw_audit(frame: pl.DataFrame) -> str:

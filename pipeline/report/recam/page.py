@@ -93,7 +93,7 @@ def _build_funnel(frame: pl.DataFrame) -> Section:
         "too similar (section 3.4). Each filter sees only the words that the previous filters kept."
     )
     names = ("subtask", "reason", "words", "% of all", "remaining")
-    return Section(sentence, names, rows, figures.draw_funnel(frame), text_count=2)
+    return Section(sentence, names, rows, text_count=2)
 
 
 def _build_retrieval(frame: pl.DataFrame) -> Section:

@@ -16,7 +16,7 @@ from tests.support.pages import check_print, check_rows, words
 
 Draw = Callable[[pl.DataFrame], str]
 FIGURES: list[tuple[Draw, pl.DataFrame, str]] = [
-    (figures.draw_funnel, FUNNEL, "subtask"), (figures.draw_audit, AUDIT, "subtask"),
+    (figures.draw_audit, AUDIT, "subtask"),
     (figures.draw_retrieval, RETRIEVAL, "subtask"), (figures.draw_readers, READERS, "tested_on"),
     (figures.draw_breakdown, BREAKDOWN, "trained_on"),
 ]  # fmt: skip
@@ -40,7 +40,7 @@ def test_a_figure_is_of_its_rows(draw: Draw, rows: pl.DataFrame, column: str) ->
     assert alone != whole(draw.__name__)
 
 
-@pytest.mark.parametrize("number", range(3, 5))
+@pytest.mark.parametrize("number", range(2, 4))
 def test_what_is_null_is_left_out(number: int) -> None:
     """A figure of accuracies that are not known has its names and says nan nowhere."""
     draw, rows, _ = FIGURES[number]
@@ -55,9 +55,6 @@ def test_funnel_follows_the_filters() -> None:
     assert steps["reason"].to_list() == ["not_content", "concrete", "in_passage", "new_filter", "target"]
     assert steps.select("count", "left").rows() == [(500, 500), (300, 200), (100, 100), (25, 75), (75, 75)]
     assert order_steps(steps.head(2).drop("left")).rows()[-1] == ("target", 0, 0)
-    texts = words(whole("draw_funnel"))
-    assert {"1,000", "−500", "−300", "75 (7.5 %)", "10 (1.0 %)", "too concrete", "too specific"} <= set(texts)
-    assert texts.index("not a content word") < texts.index("too concrete") < texts.index("in the passage")
 
 
 def test_every_reason_of_the_funnel_is_named() -> None:
