@@ -77,7 +77,7 @@ def check_offline(html: str) -> None:
     assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
 
 
-def check_sections(html: str, titles: list[str], figures: int, drawn_as_html: int = 0) -> None:
+def check_sections(html: str, titles: list[str], figures: int) -> None:
     """The page needs no network; each part has a heading and a link; figures have a name and a description."""
     check_offline(html)
     page = Page(html)
@@ -87,7 +87,7 @@ def check_sections(html: str, titles: list[str], figures: int, drawn_as_html: in
     assert [attrs["href"] for tag, attrs in page.elements if tag == "a"] == [f"#{name}" for name in headings]
     says = {attrs.get("id") for tag, attrs in page.elements if tag == "p" and attrs.get("class") == "says"}
     drawn = [attrs for _, attrs in page.elements if attrs.get("class") == "figure"]
-    assert (len(drawn), html.count("<svg")) == (figures, figures - drawn_as_html)
+    assert (len(drawn), html.count("<svg")) == (figures, figures)
     assert all(figure["role"] == "img" and figure["aria-label"] for figure in drawn)
     assert {figure["aria-describedby"] for figure in drawn} <= says
     assert all(part.startswith("<thead>") for part in re.findall(r"<table [^>]*>\s*(<\w+>)", html))  # print repeats it
