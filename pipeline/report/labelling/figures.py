@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 from pipeline.label.schema import FIELDS, TAGS, get_value_name
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report import figures as plot
-from pipeline.report.sections import format_number, index_rows
+from pipeline.report.sections import format_number
 
 KAPPAS = {
     "fleiss": "Fleiss' κ, three raters", "fleiss_last": "Fleiss' κ, deciding round",
@@ -60,22 +60,6 @@ def draw_agreement(agreement: pl.DataFrame, measures: Mapping[str, str]) -> str:
         paper=PAPER,
         chance={"": threshold},
         x=f"{'TAE' if is_tae else 'κ or α'} with 95 % interval; dashed: {threshold:g}; n: comments with four labels",
-    )
-
-
-def draw_predictability(predictability: pl.DataFrame) -> str:
-    """Draw macro F1 of the SVM, of the commonest class, and of the paper by field."""
-    measures = {"svm_f1": "linear SVM on words", "majority_f1": "always the most frequent class"}
-    rows = predictability.unpivot([*measures], index="field", variable_name="measure")
-    counts = dict(predictability.select("field", "row_count").iter_rows())
-    return plot.draw_dots(
-        index_rows(rows.with_columns(panel=pl.lit("")), "panel", "field", "measure"),
-        {"": ""},
-        {field: f"{field}, n = {counts[field]:,}" for field in list_fields(predictability)},
-        measures,
-        printed={("", field, "svm_f1"): numbers.svm_f1 for field, numbers in TABLE_2.items()},
-        paper=PAPER,
-        x="macro F1, mean of the folds; n: comments",
     )
 
 

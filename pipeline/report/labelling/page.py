@@ -169,7 +169,7 @@ def _build_predictability(predictability: pl.DataFrame) -> Section:
         f"{finding}. An F1 that is not above this baseline is no evidence. The paper has 0.47 to 0.54; it states "
         "neither the baseline nor the features (section 3.3, table 2)."
     )
-    return Section(sentence, *tabulate(predictability, columns), figures.draw_predictability(predictability))
+    return Section(sentence, *tabulate(predictability, columns))
 
 
 def _build_ratios(ratios: pl.DataFrame) -> Section:

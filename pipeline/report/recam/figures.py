@@ -8,9 +8,9 @@ import polars as pl
 
 from pipeline.examples.recam.items import OPTIONS
 from pipeline.metrics.recam import reading
-from pipeline.papers.recam import TABLES_3_4, TABLES_6_7
+from pipeline.papers.recam import TABLES_6_7
 from pipeline.report import figures as plot
-from pipeline.report.sections import format_range, index_rows, order_names
+from pipeline.report.sections import index_rows, order_names
 
 SUBTASKS = {"imperceptibility": 1, "nonspecificity": 2}
 MEASURES = {"mrr": "MRR", "recall_1": "R@1", "recall_5": "R@5", "recall_10": "R@10"}
@@ -68,29 +68,6 @@ def draw_audit(frame: pl.DataFrame) -> str:
         {name: f"{name}, n = {max(frame.filter(subtask=name)['n']):,}" for name in list_subtasks(frame["subtask"])},
         chance={"": CHANCE},
         x=f"{few}share of right answers, with 95 % interval; dashed: chance",
-    )
-
-
-def draw_retrieval(frame: pl.DataFrame) -> str:
-    """Draw how well the readers that make the wrong options find the word, beside tables 3 and 4 (REC-22)."""
-    counts = {name: format_range(frame.filter(subtask=name)["n"]) for name in list_subtasks(frame["subtask"])}
-    titles = {name: f"{plot.wrap_name(name, 34)}\nn = {count}" for name, count in counts.items()}
-    rows = frame.unpivot([*MEASURES], index=["subtask", "reader"], variable_name="measure")
-    printed = {
-        (subtask, reader, measure): value
-        for subtask, number in SUBTASKS.items()
-        for reader, values in TABLES_3_4[number].items()
-        for measure, value in zip(MEASURES, values, strict=True)
-    }
-    return plot.draw_dots(
-        index_rows(rows, "subtask", "reader", "measure"),
-        titles,
-        {name: name for name in order_names(frame["reader"], TABLES_3_4[1])},
-        MEASURES,
-        printed=printed,
-        paper="printed in the paper, on its own data",
-        is_shared=True,
-        x="MRR and recall of the ranked candidates",
     )
 
 

@@ -112,7 +112,7 @@ def _build_retrieval(frame: pl.DataFrame) -> Section:
         "paper's numbers (tables 3 and 4) are from data that are not public."
     )
     names = ("subtask", "reader", *(name for measure in MEASURES.values() for name in (measure, "paper")), "n")
-    return Section(sentence, names, rows, figures.draw_retrieval(frame), text_count=2)
+    return Section(sentence, names, rows, text_count=2)
 
 
 def _build_audit(frame: pl.DataFrame) -> Section:

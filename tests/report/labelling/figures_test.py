@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.report.labelling import figures
 from pipeline.report.labelling.figures import KAPPAS, PAPER, TAES, build_matrix
-from tests.report.labelling.rows import AGREEMENT, NAMES, OVERLAPS, PREDICTABILITY
+from tests.report.labelling.rows import AGREEMENT, NAMES, OVERLAPS
 from tests.support.pages import said, words
 
 draw_kappas, draw_taes = (partial(figures.draw_agreement, measures=measures) for measures in (KAPPAS, TAES))
@@ -33,6 +33,3 @@ def test_agreement_names_measures_and_the_line(draw: Draw, measures: dict[str, s
     assert [name for name in (*measures.values(), PAPER) if name not in said(svg)] == []
     assert f"dashed: {line}; n: comments" in said(svg)
     assert [name for name in words(svg) if name.endswith(", n = 8")] == [f"{name}, n = 8" for name in NAMES]
-    assert {PAPER, "linear SVM on words", "subtext, n = 1,234"} <= set(
-        words(figures.draw_predictability(PREDICTABILITY))
-    )
