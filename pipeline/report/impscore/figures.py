@@ -20,13 +20,6 @@ BLUES = LinearSegmentedColormap.from_list("blues", ["#f4f7f9", "#a9c8da", plot.A
 LEAST_RANGE = 0.004  # of accuracies, so that noise is not painted as a difference
 
 
-def _fit_range(values: plot.Floats) -> Normalize:
-    finite = values[np.isfinite(values)]
-    low, high = finite.min(initial=1.0), finite.max(initial=0.0)
-    middle, half = (low + high) / 2, max(high - low, LEAST_RANGE) / 2
-    return Normalize(middle - half, middle + half)
-
-
 def draw_sensitivity(studies: pl.DataFrame) -> str:
     """Draw figures 4 and 10: mean implicitness accuracy over γ1 and γ2, a panel an α, its best as a star.
 
@@ -34,8 +27,9 @@ def draw_sensitivity(studies: pl.DataFrame) -> str:
     """
     means = average_runs(studies, "sensitivity").filter(pl.col("metric") == "implicitness_accuracy")
     alphas = means["alpha"].unique().sort().to_list()
-    values = _fit_range(means["value"].to_numpy())
-    levels = MaxNLocator(12).tick_values(values.vmin or 0, values.vmax or 0)
+    values = means["value"].to_numpy()
+    middle, half = (values.min() + values.max()) / 2, max(np.ptp(values), LEAST_RANGE) / 2
+    levels = MaxNLocator(12).tick_values(middle - half, middle + half)
     norm = Normalize(levels[0], levels[-1])
     rows, columns = -(-len(alphas) // 2), min(len(alphas), 2)
     with plot.use_style():

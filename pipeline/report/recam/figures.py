@@ -1,4 +1,4 @@
-"""Figures of a cloze set and its readers: where words are lost, what gives items away, who reads best."""
+"""Figures of a cloze set and its readers: what gives items away, who reads best; and the order of their rows."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 
 from pipeline.examples.recam.items import OPTIONS
-from pipeline.metrics.recam import reading
 from pipeline.papers.recam import TABLES_6_7
 from pipeline.report import figures as plot
 from pipeline.report.sections import index_rows, order_names
@@ -91,18 +90,6 @@ def draw_readers(frame: pl.DataFrame) -> str:
         is_shared=True,
         x="accuracy with 95 % interval; dashed: chance",
     )
-
-
-def sort_tests(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Sort rows by what readers were tested on, the best reader first."""
-    rows = frame.sort("accuracy", "reader", "trained_on", descending=[True, False, False], nulls_last=True)
-    return {subtask: rows.filter(tested_on=subtask) for subtask in list_subtasks(frame["tested_on"])}
-
-
-def index_drops(frame: pl.DataFrame) -> dict[tuple[str, str], float | None]:
-    """Index how much less than at home a reader reaches, by (trained_on, tested_on) of the cells away from home."""
-    rows = index_rows(reading.compare_subtasks(frame), "trained_on", "tested_on")
-    return {(str(trained_on), str(tested_on)): row["drop"] for (trained_on, tested_on), row in rows.items()}
 
 
 def draw_breakdown(frame: pl.DataFrame) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from pipeline.examples.recam.items import PLACEHOLDER
+from pipeline.metrics.recam import reading
 from pipeline.papers.recam import SIZES, TABLES_3_4, TABLES_6_7
 from pipeline.report import sections
 from pipeline.report.labelling.data_card import sum_counts
@@ -143,7 +144,9 @@ def _find_blind(audit: pl.DataFrame) -> pl.DataFrame:
 def _build_readers(frame: pl.DataFrame) -> Section:
     """Rows may have what the best way not to read reaches on the same items, and its name: blind, blind_by."""
     findings, rows = [], []
-    for subtask, part in figures.sort_tests(frame).items():
+    frame = frame.sort("accuracy", "reader", "trained_on", descending=[True, False, False], nulls_last=True)
+    for subtask in list_subtasks(frame["tested_on"]):
+        part = frame.filter(tested_on=subtask)
         published = TABLES_6_7[subtask].gated if subtask in TABLES_6_7 else None
         best = part.row(0, named=True)
         blind, way = best.get("blind"), best.get("blind_by")
@@ -168,7 +171,10 @@ def _build_readers(frame: pl.DataFrame) -> Section:
 
 def _build_matrix(frame: pl.DataFrame) -> Section:
     frame = _sort_rows(frame, "tested_on", "trained_on")
-    drops = figures.index_drops(frame)
+    drops = {
+        (str(row["trained_on"]), str(row["tested_on"])): row["drop"]
+        for row in reading.compare_subtasks(frame).iter_rows(named=True)
+    }
     findings = [
         f"on {tested_on}, a reader trained on {trained_on} is {abs(drop):.3f} {'below' if drop >= 0 else 'above'} a "
         f"reader trained on {tested_on}"
