@@ -31,11 +31,9 @@ def draw_sensitivity(studies: pl.DataFrame) -> str:
     middle, half = (values.min() + values.max()) / 2, max(np.ptp(values), LEAST_RANGE) / 2
     levels = MaxNLocator(12).tick_values(middle - half, middle + half)
     norm = Normalize(levels[0], levels[-1])
-    rows, columns = -(-len(alphas) // 2), min(len(alphas), 2)
     with plot.use_style():
-        size = (7.2, 0.5 + 2.7 * rows)
-        figure, axes = plot.create_figure(size, rows, columns, sharex=True, sharey=True, squeeze=False)
-        for axis, alpha in zip(axes.ravel(), alphas, strict=False):
+        figure, axes = plot.create_panels(len(alphas), 2, (2.7, 0.5), sharex=True)
+        for axis, alpha in zip(axes, alphas, strict=True):
             part = means.filter(pl.col("alpha") == alpha)
             x, y, z = (part[name].to_numpy() for name in ("gamma_implicitness", "gamma_pragmatics", "value"))
             if surface := _interpolate(x, y, z):
@@ -47,12 +45,10 @@ def draw_sensitivity(studies: pl.DataFrame) -> str:
             axis.set(xticks=_thin_ticks(x), yticks=_thin_ticks(y))
             axis.use_sticky_edges = False
             axis.margins(0.05)
-        for axis in axes.ravel()[len(alphas) :]:
-            axis.set_visible(False)
         figure.supxlabel("γ1, margin of implicitness", fontsize=9)
         figure.supylabel("γ2, margin of pragmatic distance", fontsize=9)
         options: Any = {"label": "implicitness accuracy, mean of runs", "aspect": 30, "format": "%.3f"}
-        figure.colorbar(ScalarMappable(norm, BLUES), ax=axes.ravel().tolist(), boundaries=levels, **options)
+        figure.colorbar(ScalarMappable(norm, BLUES), ax=axes, boundaries=levels, **options)
         return plot.render_svg(figure)
 
 
