@@ -132,23 +132,12 @@ def draw_correlations(frame: pl.DataFrame) -> str:
     options: dict[str, Any] = {"paper": "printed in the paper, on its own data", "x": "with 95 % interval"}
     options["printed"] = {key: value for key, value in paper.items() if key in rows_by_key}
     chance = dict.fromkeys(kinds, 0)
-    return plot.draw_dots(rows_by_key, kinds, _name_metrics(frame), forms, chance=chance, **options)
+    names = {metric: name_metric(metric) for metric in order_names(frame["metric"], METRICS)}
+    return plot.draw_dots(rows_by_key, kinds, names, forms, chance=chance, **options)
 
 
 def list_kinds(frame: pl.DataFrame) -> dict[str, str]:
     return {kind: name for kind, name in COEFFICIENTS.items() if kind in set(frame["coefficient"])}
-
-
-def _name_metrics(frame: pl.DataFrame) -> dict[str, str]:
-    return {metric: name_metric(metric) for metric in order_names(frame["metric"], METRICS)}
-
-
-def draw_sensitivity(frame: pl.DataFrame) -> str:
-    """Draw how the correlation depends on the weights (AAC-18)."""
-    kinds = list_kinds(frame)
-    presets = {preset: preset for preset in sorted(set(frame["preset"]))}
-    rows_by_key = index_rows(frame, "coefficient", "metric", "preset")
-    return plot.draw_dots(rows_by_key, kinds, _name_metrics(frame), presets, chance=dict.fromkeys(kinds, 0))
 
 
 def draw_scatter(frame: pl.DataFrame) -> str:

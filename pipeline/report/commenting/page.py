@@ -197,7 +197,7 @@ def _build_sensitivity(frame: pl.DataFrame) -> Section:
         "the paper's table 7 (errata E11)."
     )
     names = ("metric", "weights", *figures.COEFFICIENTS.values(), "weighted / plain", "in the paper")
-    return Section(sentence, names, rows, figures.draw_sensitivity(frame), text_count=2)
+    return Section(sentence, names, rows, text_count=2)
 
 
 def _format_ratios(metric: str) -> str:

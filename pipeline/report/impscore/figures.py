@@ -10,7 +10,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.metrics.impscore.artefacts import BASELINE_SCORERS, BASELINES, CHANCE
+from pipeline.metrics.impscore.artefacts import BASELINE_SCORERS, CHANCE
 from pipeline.metrics.impscore.studies import LABELS
 from pipeline.report import figures as plot
 from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, pivot_metrics, read_calibrations
@@ -178,21 +178,6 @@ def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
         note = f"{rows.height:,} triples of the {split} split; bar: quartiles, white dot: median, number: mean"
         figure.supxlabel(note, fontsize=8)
         return plot.render_svg(figure)
-
-
-def draw_audit(audit: pl.DataFrame) -> str:
-    """Draw the accuracies of surface baselines by source (`artefacts.audit`), and of the `model`."""
-    model_rows = audit.select("subset", baseline=pl.lit("the model"), value="model").drop_nulls().unique("subset")
-    rows = pl.concat([audit.select("subset", "baseline", value="accuracy"), model_rows])
-    counts = dict(audit.select("subset", "pair_count").iter_rows())
-    return plot.draw_dots(
-        index_rows(rows.with_columns(panel=pl.lit("")), "panel", "subset", "baseline"),
-        {"": ""},
-        {subset: f"{subset}, n = {counts[subset]:,}" for subset in order_names(counts, ["all"])},
-        {kind: kind for kind in order_names(rows["baseline"], (*BASELINES, "the model"))},
-        chance={"": 0.5},
-        x="implicitness accuracy; dashed: chance; n: triples",
-    )
 
 
 def draw_spaces(

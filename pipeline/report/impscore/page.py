@@ -109,7 +109,7 @@ def _build_audit(audit: pl.DataFrame) -> Section:
         "accuracies with these numbers."
     )
     cells = format_cells(table.select("subset", *columns, "pair_count"))
-    return Section(sentence, ("pairs from", *columns, "triples"), cells, figures.draw_audit(audit))
+    return Section(sentence, ("pairs from", *columns, "triples"), cells)
 
 
 def _build_evaluations(evaluations: pl.DataFrame) -> Section:
