@@ -102,18 +102,12 @@ def draw_categories(frame: pl.DataFrame) -> str:
 def draw_grades(frame: pl.DataFrame) -> str:
     """Draw the distribution of the mean grades of items."""
     values = frame.group_by("item_id").agg(pl.col("grade").mean())["grade"].drop_nulls().to_numpy()
-    centers, counts = np.unique(np.round(values, 6), return_counts=True)
-    if len(centers) > 20:
-        counts, edges = np.histogram(values, 20)
-        centers = (edges[1:] + edges[:-1]) / 2
-    width = 0.86 * (np.diff(centers).min() if len(centers) > 1 else 1)
-    mean = float(values.mean())
+    centers, mean = np.arange(1, 5.5, 0.5), float(values.mean())
+    shares = 100 * np.histogram(values, [*(centers - 0.25), np.inf])[0] / len(values)
     with plot.use_style():
         figure, axis = plot.create_figure((7.2, 2.6))
-        shares = 100 * counts / counts.sum()
-        bars = axis.bar(centers, shares, width, color=plot.PALE)
-        if len(centers) <= 12:
-            axis.bar_label(bars, [f"{share:.1f} %" for share in shares], padding=2, fontsize=8)
+        bars = axis.bar(centers, shares, 0.43, color=plot.PALE)
+        axis.bar_label(bars, [f"{share:.1f} %" for share in shares], padding=2, fontsize=8)
         axis.set_ylim(top=1.3 * shares.max())
         marks = {f"mean {mean:.2f}": (mean, _MEAN), f"mean in the paper {GRADES.mean:g}": (GRADES.mean, plot.STAR)}
         for place, style in marks.values():
@@ -125,19 +119,14 @@ def draw_grades(frame: pl.DataFrame) -> str:
 
 def draw_correlations(frame: pl.DataFrame) -> str:
     """Draw tables 3 and 4: metrics with human grades, without and with weights, the paper's numbers as ticks."""
-    kinds = list_kinds(frame)
     forms = {False: "plain", True: "weighted by the grades of the references"}
     rows_by_key = index_rows(frame, "coefficient", "metric", "is_weighted")
     paper = {(kind, *metric): value for (*metric, kind), value in PAPER_CORRELATIONS.items()}
     options: dict[str, Any] = {"paper": "printed in the paper, on its own data", "x": "with 95 % interval"}
     options["printed"] = {key: value for key, value in paper.items() if key in rows_by_key}
-    chance = dict.fromkeys(kinds, 0)
+    chance = dict.fromkeys(COEFFICIENTS, 0)
     names = {metric: name_metric(metric) for metric in order_names(frame["metric"], METRICS)}
-    return plot.draw_dots(rows_by_key, kinds, names, forms, chance=chance, **options)
-
-
-def list_kinds(frame: pl.DataFrame) -> dict[str, str]:
-    return {kind: name for kind, name in COEFFICIENTS.items() if kind in set(frame["coefficient"])}
+    return plot.draw_dots(rows_by_key, COEFFICIENTS, names, forms, chance=chance, **options)
 
 
 def draw_scatter(frame: pl.DataFrame) -> str:

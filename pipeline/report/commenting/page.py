@@ -125,7 +125,7 @@ def _build_kappa(frame: pl.DataFrame) -> Section:
 def _build_correlations(frame: pl.DataFrame) -> Section:
     rows_by_key = index_rows(frame, "metric", "is_weighted", "coefficient")
     rows, gains = [], []
-    for kind, coefficient in figures.list_kinds(frame).items():
+    for kind, coefficient in figures.COEFFICIENTS.items():
         differences = []
         for metric in sections.order_names(frame["metric"], figures.METRICS):
             keys = [(metric, is_weighted, kind) for is_weighted in (False, True)]

@@ -42,7 +42,7 @@ def draw_sensitivity(studies: pl.DataFrame) -> str:
             best = int(np.argmax(z))
             axis.plot(x[best], y[best], "*", color=plot.WARM, markeredgecolor="white", markersize=14, zorder=3)
             axis.set_title(f"α = {alpha:g}: best {z[best]:.3f} at γ1 = {x[best]:g}, γ2 = {y[best]:g}", fontsize=8)
-            axis.set(xticks=_thin_ticks(x), yticks=_thin_ticks(y))
+            axis.set(xticks=np.unique(x), yticks=np.unique(y))
             axis.use_sticky_edges = False
             axis.margins(0.05)
         figure.supxlabel("γ1, margin of implicitness", fontsize=9)
@@ -63,15 +63,6 @@ def _interpolate(x: plot.Floats, y: plot.Floats, z: plot.Floats) -> tuple[plot.F
     fine_across, fine_upwards = (np.linspace(side[0], side[-1], 61) for side in (across, upwards))
     rows = PchipInterpolator(across, table, axis=1)(fine_across)
     return fine_across, fine_upwards, PchipInterpolator(upwards, rows, axis=0)(fine_upwards)
-
-
-def _thin_ticks(values: plot.Floats) -> list[float]:
-    """Return the values as ticks, without those too near to the one before."""
-    ticks: list[float] = []
-    for value in np.unique(values).tolist():
-        if not ticks or value - ticks[-1] > 0.07 * np.ptp(values):
-            ticks.append(value)
-    return ticks
 
 
 def draw_data_sets(studies: pl.DataFrame) -> str:
