@@ -142,12 +142,9 @@ def list_keys(count: int, linewidth: float = 1.6) -> list[Line2D]:
     return [Line2D([], [], color=colour, marker=marker, linewidth=linewidth) for colour, marker in styles]
 
 
-def draw_legend(
-    figure: Figure, handles: Sequence[Line2D | Patch], names: Sequence[str], columns: int = 3, *, is_below: bool = False
-) -> None:
-    """Draw a legend outside of the panels, on top or below."""
-    style: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 8}
-    figure.legend(handles, names, loc="outside lower center" if is_below else "outside upper center", **style)
+def draw_legend(figure: Figure, handles: Sequence[Line2D | Patch], names: Sequence[str], columns: int = 3) -> None:
+    """Draw a legend on top of the panels."""
+    figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False, fontsize=8)
 
 
 def write_text(axis: Axes, x: float, y: float, text: str, **style: Any) -> None:

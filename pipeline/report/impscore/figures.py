@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.metrics.impscore.artefacts import BASELINE_SCORERS, CHANCE
@@ -179,27 +178,20 @@ def draw_spaces(
     The points [n, 2] of each space are of `metrics.impscore.studies.lay_out`, the silhouettes of the original features.
     """
     kinds = sorted(set(groups))
-    looks = [plot.pick_look(i) for i in range(len(kinds))]
-    are_few = len(kinds) <= 12
-    style: dict[str, Any] = {"markersize": 5 if are_few else 3.5, "markeredgewidth": 0.5}
+    style: dict[str, Any] = {"markersize": 3.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
     with plot.use_style():
-        size = (7.2, 3.7 + 0.32 * -(-len(kinds) // 4) * are_few)
-        figure, (axes,) = plot.create_figure(size, 1, len(points), squeeze=False)
+        figure, (axes,) = plot.create_figure((7.2, 3.7), 1, len(points), squeeze=False)
         for axis, points_of_space, title, silhouette in zip(axes, points, titles, silhouettes, strict=True):
-            for kind, (colour, marker) in zip(kinds, looks, strict=True):
+            for i, kind in enumerate(kinds):
+                colour, marker = plot.pick_look(i)
                 points_of_group = points_of_space[[group == kind for group in groups]]
                 middle = points_of_group.mean(axis=0)
                 lines = [line for point in points_of_group for line in (point, middle, (np.nan, np.nan))]
                 axis.plot(*np.array(lines).T, color=colour, linewidth=0.6, alpha=0.5)
-                axis.plot(*points_of_group.T, marker, color=colour, markeredgecolor="white", **style)
+                axis.plot(*points_of_group.T, marker, color=colour, **style)
             axis.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
             axis.spines[:].set_visible(True)
             axis.set_title(f"{title}\nsilhouette {format_number(silhouette)}", fontsize=9)
-        if are_few:
-            keys = [Line2D([], [], color=colour, marker=marker, linestyle="") for colour, marker in looks]
-            names = [plot.wrap_name(kind, 22, 2) for kind in kinds]
-            plot.draw_legend(figure, keys, names, 4, is_below=True)
-        else:
-            note = f"{len(kinds):,} groups; lines connect each sentence with the centre of its group"
-            figure.supxlabel(note, fontsize=8)
+        note = f"{len(kinds):,} groups; lines connect each sentence with the centre of its group"
+        figure.supxlabel(note, fontsize=8)
         return plot.render_svg(figure)
