@@ -141,12 +141,11 @@ def draw_detection(studies: pl.DataFrame) -> str:
         return plot.render_svg(figure)
 
 
-def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
+def draw_violins(rows: pl.DataFrame) -> str:
     """Draw figure 3, centre and right: implicitness of the three sentences, ΔP of the two pairs.
 
-    The triples have i1, i2, i3 (implicit, explicit, foreign explicit), near, far (ΔP of both pairs) and split.
+    The triples of one split have i1, i2, i3 (implicit, explicit, foreign explicit), near and far (ΔP of both pairs).
     """
-    rows = triples.filter(pl.col("split") == split)
     style: dict[str, Any] = {"widths": 0.6, "showextrema": False}
     sentences = [("i1", "implicit", plot.ACCENT), ("i2", "its explicit\nform", plot.GREY)]
     panels = {
@@ -165,7 +164,9 @@ def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
                 axis.text(place + 0.32, values.mean(), f"{values.mean():.3f}", va="center", fontsize=8)
             axis.set_xticks(range(len(columns)), [name for _, name, _ in columns])
             axis.set(xlim=(-0.5, len(columns) - 0.25), ylabel=title)
-        note = f"{rows.height:,} triples of the {split} split; bar: quartiles, white dot: median, number: mean"
+        note = (
+            f"{rows.height:,} triples of the {rows['split'][0]} split; bar: quartiles, white dot: median, number: mean"
+        )
         figure.supxlabel(note, fontsize=8)
         return plot.render_svg(figure)
 

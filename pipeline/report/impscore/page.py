@@ -94,7 +94,7 @@ def _build_separation(triples: pl.DataFrame) -> Section:
         "ones. The paper has 1.296 and 0.514 for I, 0.685 and 1.675 for ΔP (section 5.2, figure 3)."
     )
     columns = ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest")
-    return Section(sentence, columns, cells, figures.draw_violins(rows, rows["split"][0]))
+    return Section(sentence, columns, cells, figures.draw_violins(rows))
 
 
 def _build_audit(audit: pl.DataFrame) -> Section:
