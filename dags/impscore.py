@@ -60,12 +60,12 @@ def impscore() -> None:
         return pairs.import_sentences(*data_set, day, run_id)
 
     @task(trigger_rule=TriggerRule.NONE_FAILED)
-    def questions(sentence_counts: Any, day: str, params: Any = None, run_id: Any = None) -> list[str]:
+    def questions(sentence_counts: Any, params: Any = None, run_id: Any = None) -> list[str]:
         from pipeline.tasks import asking
         from pipeline.tasks.impscore import pairs
 
         if params["cassette"]:
-            pairs.replay_cassette(day, params["cassette"], run_id)
+            pairs.replay_cassette(params["cassette"], run_id)
         return asking.list_sources((), params["prompts"]) if params["model"] else []
 
     @task(map_index_template="{{ source }}", inlets=tables("sentences"), outlets=tables("completions runs"))
@@ -104,7 +104,7 @@ def impscore() -> None:
     folders = data_sets()
     check_due(day) >> folders
     sentence_counts = sentences.partial(day=day).expand(data_set=folders)
-    answer_counts = answers.partial(day=day).expand(source=questions(sentence_counts, day))
+    answer_counts = answers.partial(day=day).expand(source=questions(sentence_counts))
     train(pairs.partial(day=day).expand(source=sources(answer_counts)), day)
 
 

@@ -102,9 +102,9 @@ def recam() -> None:
 
     @task(**GPU, map_index_template="{{ job.subtask }} {{ job.reader }} {{ job.fold }}")
     def propose(job: Any, params: Any = None) -> dict[str, Any]:
-        from pipeline.tasks.recam import options
+        from pipeline.tasks.recam import options, targets
 
-        return dict(options.stage_proposals(job, options.parse_choosing(params)))
+        return dict(options.stage_proposals(job, targets.parse_rules(params)))
 
     @task(
         **GPU,  # embeds options as `find` does words
@@ -112,12 +112,10 @@ def recam() -> None:
         inlets=tables("cloze_targets"),
         outlets=tables("cloze_items evaluations dropped runs"),
     )
-    def items(subtask: str, proposals: Any, day: str, rule_values: Any, params: Any = None, run_id: Any = None) -> int:
+    def items(subtask: str, proposals: Any, day: str, rule_values: Any, run_id: Any = None) -> int:
         from pipeline.tasks.recam import options, targets
 
-        return options.publish_items(
-            subtask, list(proposals), day, options.parse_choosing(params), targets.parse_rules(rule_values), run_id
-        )
+        return options.publish_items(subtask, list(proposals), day, targets.parse_rules(rule_values), run_id)
 
     @task
     def subtasks(item_counts: Any) -> list[str]:  # so that a run that is not due skips `train`

@@ -66,7 +66,7 @@ def studies() -> None:
     def train(part: Any, day: str, params: Any = None) -> dict[str, Any]:
         from pipeline.tasks.studies import rows
 
-        return {"study": part["study"], **rows.stage_cells(part["study"], part["cells"], day, params["epochs"])}
+        return dict(rows.stage_cells(part["study"], part["cells"], day, params["epochs"]))
 
     @task
     def data_sets(params: Any = None) -> list[str]:
@@ -78,7 +78,7 @@ def studies() -> None:
     def describe(source: str, day: str, params: Any = None) -> dict[str, Any]:
         from pipeline.tasks.studies import rows
 
-        return {"study": "data_sets", **rows.stage_data_set(source, day, params["model_id"])}
+        return dict(rows.stage_data_set(source, day, params["model_id"]))
 
     @task
     def detectors(params: Any = None) -> list[str]:
@@ -102,13 +102,13 @@ def studies() -> None:
         from pipeline.tasks.studies import rows
 
         options = asking.Options(params["ask"], mode="cache-only", run_id=run_id)
-        return {"study": "detection", **rows.stage_detection(source, day, options, params["model_id"], params["limit"])}
+        return dict(rows.stage_detection(source, day, options, params["model_id"], params["limit"]))
 
     @task(inlets=tables("pairs sentences"), outlets=tables("studies runs"), trigger_rule=TriggerRule.NONE_FAILED)
     def publish(trainings: Any, descriptions: Any, detections: Any, day: str, run_id: Any = None) -> int:
         from pipeline.tasks.studies import rows
 
-        return rows.publish_all([*(trainings or []), *(descriptions or []), *(detections or [])], day, run_id)
+        return rows.publish([*(trainings or []), *(descriptions or []), *(detections or [])], day, run_id)
 
     @task(**GPU, outlets=tables("studies runs"))
     def validate(day: str, params: Any = None, run_id: Any = None) -> int:

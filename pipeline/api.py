@@ -312,7 +312,6 @@ def compress(
     from pipeline.tasks.ndd import systems
 
     distance = systems.DistanceOptions(divergence=divergence, weighting=weights)  # type: ignore[arg-type]
-    systems.check_distance(distance)
     method = systems.Method(search=Search(ratio=ratio, spans=spans), distance=distance)
     return systems.compress_texts(_build_rows(text=texts), "text", method, model)["compressed"].to_list()
 

@@ -75,12 +75,6 @@ def read(
 
 
 @dataclass(slots=True)
-class _Notes:
-    unread: set[str] = field(default_factory=set)
-    own_answers: int = 0
-
-
-@dataclass(slots=True)
 class _File:
     file: Source
     source: str | None
@@ -89,7 +83,8 @@ class _File:
     choices: dict[str, tuple[str | None, columns.Columns]] = field(default_factory=dict)
     present: dict[str, set[str]] = field(default_factory=dict)
     textless: dict[str, BadInput] = field(default_factory=dict)  # tables without texts, and why
-    notes: _Notes = field(default_factory=_Notes)
+    unread: set[str] = field(default_factory=set)  # fields of nested comments that nothing reads
+    own_answers: int = 0
     cut_ids: defaultdict[tuple[str, str], CutIds] = field(default_factory=lambda: defaultdict(CutIds))
 
     def read_batches(self, key: bytes | None) -> Iterator[Batch]:
@@ -114,10 +109,10 @@ class _File:
             self.file.ignore(f"the table {table!r:.60}, which has no column of texts")
         for table, names in self.present.items():
             self._check_present(table, names)
-        record_columns(f"{self.file.path.name}, comments of an article", sorted(self.notes.unread))
-        if count := self.notes.own_answers:
+        record_columns(f"{self.file.path.name}, comments of an article", sorted(self.unread))
+        if self.own_answers:
             note = "comments that name themselves as parent_id, which is not read"
-            record_note(f"{self.file.path.name}: {note}: {count:,}")
+            record_note(f"{self.file.path.name}: {note}", self.own_answers)
         for ids in self.cut_ids.values():
             ids.check()
 
@@ -188,18 +183,68 @@ class _File:
         if chunk.rows and "text" in mapping and _NOT_COLUMNS.isdisjoint(mapping):
             with suppress(BadInput):  # of a row that the loop below names
                 keys = [f"{prefix}-{number}" for number in chunk.numbers]
-                batch.page.comments += _read_comments(chunk.rows, keys, mapping, prefix, "", self.notes)
+                batch.page.comments += self._read_comments(chunk.rows, keys, mapping, prefix, "")
                 return batch
         for number, row in zip(chunk.numbers, chunk.rows, strict=True):
             row_key, place = f"{prefix}-{number}", f"{self.file.path}, row {number}"
             try:
-                article, comments = _build_records(row, mapping, row_key, place, self.notes)
+                article, comments = self._build_records(row, mapping, row_key, place)
             except BadInput as why:
                 batch.page.skipped.append((self.file.drop("bad_value", number, str(why)).reason, row_key))
                 continue
             batch.page.articles += article
             batch.page.comments += comments
         return batch
+
+    def _build_records(
+        self, row: Row, mapping: columns.Columns, row_key: str, place: str
+    ) -> tuple[list[Article], list[Comment]]:
+        label = row_key.rpartition("-")[0]
+        has_comments = "comments" in mapping
+        thread_id = read_text(row, mapping, "thread_id", place)
+        thread = thread_id or (row_key if has_comments else label)
+        articles, comments = list[Article](), list[Comment]()
+        if "article_text" in mapping or "article_title" in mapping:
+            names = ("article_title", "article_text", "category", "summary")
+            title, text, category, summary = (read_text(row, mapping, name, place) for name in names)
+            article = Article(thread_id=thread, title=title, text=text or "", category=category, summary=summary)
+            if not thread_id and not has_comments:  # rows with the same article are one thread
+                content = hashlib.blake2b(f"{article.title}\n{article.text}".encode(), digest_size=8).hexdigest()
+                article = article._replace(thread_id=(thread := f"{label}-{content}"))
+            articles.append(article)
+        if has_comments:
+            column = mapping["comments"]
+            nested_mapping = {"text": "text", **mapping}
+            nested_mapping.pop("thread_id", None)
+            items = list_value(row.get(column), f"{place}, field {column!r}")
+            rows = [item if isinstance(item, dict) else {nested_mapping["text"]: item} for item in items]
+            self.unread.update(set().union(*rows) - {*mapping.values(), *nested_mapping.values()})
+            keys = [f"{row_key}.{index}" for index in range(1, len(rows) + 1)]
+            with suppress(BadInput):  # of an item that is named below
+                return articles, self._read_comments(rows, keys, nested_mapping, thread, "")
+            for index, (item, key) in enumerate(zip(rows, keys, strict=True), 1):
+                item_place = f"{place}, item {index} of {column!r}"
+                comments += self._read_comments([item], [key], nested_mapping, thread, item_place)
+        elif "text" in mapping:
+            comments += self._read_comments([row], [row_key], mapping, thread, place)
+        return articles, comments
+
+    def _read_comments(
+        self, rows: Sequence[Row], keys: list[str], mapping: columns.Columns, thread: str, place: str
+    ) -> list[Comment]:
+        values = {name: read_column(rows, mapping, name, place) for name in Comment._fields}
+        values |= {"row_key": keys, "is_hot": [False] * len(keys)}
+        values["thread_id"] = [value or thread for value in values["thread_id"]]
+        values["comment_id"] = [value or key for value, key in zip(values["comment_id"], keys, strict=True)]
+        values["text"] = [extract_exported(text or "") for text in values["text"]]
+        if "parent_id" in mapping or "root_id" in mapping:
+            for index, comment_id in enumerate(values["comment_id"]):
+                root, parent = values["root_id"][index], values["parent_id"][index]
+                root = None if root in (comment_id, "0") else root
+                self.own_answers += parent == comment_id
+                parent = root if parent in (comment_id, "0", None) else parent
+                values["root_id"][index], values["parent_id"][index] = root or parent, parent
+        return list(map(Comment._make, zip(*values.values(), strict=True)))
 
     def _choose_mapping(self, table: str, names: set[str]) -> tuple[str | None, columns.Columns]:
         if not names:  # all rows of a chunk are broken
@@ -243,55 +288,3 @@ def add_page(batch: Batch, url: str, fetched_at: datetime | None, body: dict[str
 def hash_page(page: Mapping[str, str]) -> str:
     """SHA-256 of a page's address and body."""
     return hashlib.sha256(f"{page['url']}\n{page['body']}".encode()).hexdigest()
-
-
-def _build_records(
-    row: Row, mapping: columns.Columns, row_key: str, place: str, notes: _Notes
-) -> tuple[list[Article], list[Comment]]:
-    label = row_key.rpartition("-")[0]
-    has_comments = "comments" in mapping
-    thread_id = read_text(row, mapping, "thread_id", place)
-    thread = thread_id or (row_key if has_comments else label)
-    articles, comments = list[Article](), list[Comment]()
-    if "article_text" in mapping or "article_title" in mapping:
-        names = ("article_title", "article_text", "category", "summary")
-        title, text, category, summary = (read_text(row, mapping, name, place) for name in names)
-        article = Article(thread_id=thread, title=title, text=text or "", category=category, summary=summary)
-        if not thread_id and not has_comments:  # rows with the same article are one thread
-            content = hashlib.blake2b(f"{article.title}\n{article.text}".encode(), digest_size=8).hexdigest()
-            article = article._replace(thread_id=(thread := f"{label}-{content}"))
-        articles.append(article)
-    if has_comments:
-        column = mapping["comments"]
-        nested_mapping = {"text": "text", **mapping}
-        nested_mapping.pop("thread_id", None)
-        items = list_value(row.get(column), f"{place}, field {column!r}")
-        rows = [item if isinstance(item, dict) else {nested_mapping["text"]: item} for item in items]
-        notes.unread.update(set().union(*rows) - {*mapping.values(), *nested_mapping.values()})
-        keys = [f"{row_key}.{index}" for index in range(1, len(rows) + 1)]
-        with suppress(BadInput):  # of an item that is named below
-            return articles, _read_comments(rows, keys, nested_mapping, thread, "", notes)
-        for index, (item, key) in enumerate(zip(rows, keys, strict=True), 1):
-            item_place = f"{place}, item {index} of {column!r}"
-            comments += _read_comments([item], [key], nested_mapping, thread, item_place, notes)
-    elif "text" in mapping:
-        comments += _read_comments([row], [row_key], mapping, thread, place, notes)
-    return articles, comments
-
-
-def _read_comments(
-    rows: Sequence[Row], keys: list[str], mapping: columns.Columns, thread: str, place: str, notes: _Notes
-) -> list[Comment]:
-    values = {name: read_column(rows, mapping, name, place) for name in Comment._fields}
-    values |= {"row_key": keys, "is_hot": [False] * len(keys)}
-    values["thread_id"] = [value or thread for value in values["thread_id"]]
-    values["comment_id"] = [value or key for value, key in zip(values["comment_id"], keys, strict=True)]
-    values["text"] = [extract_exported(text or "") for text in values["text"]]
-    if "parent_id" in mapping or "root_id" in mapping:
-        for index, comment_id in enumerate(values["comment_id"]):
-            root, parent = values["root_id"][index], values["parent_id"][index]
-            root = None if root in (comment_id, "0") else root
-            notes.own_answers += parent == comment_id
-            parent = root if parent in (comment_id, "0", None) else parent
-            values["root_id"][index], values["parent_id"][index] = root or parent, parent
-    return list(map(Comment._make, zip(*values.values(), strict=True)))

@@ -57,7 +57,7 @@ def train_impscore(
         if pairs_file or groups:
             raise BadInput("with --pairs or --groups, give the folder of the model: --out DIR")
         warehouse.create()
-        for source in retry(work.replay_cassette, day or today()) if use_sample else ():
+        for source in retry(work.replay_cassette) if use_sample else ():
             count = retry(work.build, source, day or today(), train.choose_split(profile), None)
             console.report(f"{source}: {format_quantity(count, 'pair')}")
         with track("encoding") as on_progress:

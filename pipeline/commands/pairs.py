@@ -58,11 +58,11 @@ def import_(
 
 def replay(
     cassette: Annotated[Path | None, Argument(help="A .jsonl cassette of answers; the sample's by default.")] = None,
-    day: Day = "",
+    day: Day = "",  # noqa: ARG001 - answers have no day; the option is that of the commands beside it
 ) -> None:
     """Add answers of language models kept in a file to the table `completions`. Example: `undertone pairs replay`"""
     warehouse.create()
-    sources = retry(work.replay_cassette, day, str(cassette) if cassette else None)
+    sources = retry(work.replay_cassette, str(cassette) if cassette else None)
     console.report(f"answers about {', '.join(sources)}")
 
 

@@ -63,14 +63,14 @@ def build_items(
     paths = {name: path and str(path) for name, path in (("vectors", vectors), ("conllu", conllu))}
     values: dict[str, object] = {"scorer": scorer, **paths, "in_context": in_context, "senses": senses, "rule": rule}
     values |= {"is_small": small, "numbers": changes_of(changes or [])}
-    rules, choosing = targets.parse_rules(values), options.parse_choosing(values)
+    rules = targets.parse_rules(values)
     subtasks = [targets.check_subtask(subtask)] if subtask else list(SUBTASKS)
     with track("steps") as on_progress:
         if file and out:
-            counts = options.build_file(file, out, subtasks, rules, choosing, on_progress, splits)
+            counts = options.build_file(file, out, subtasks, rules, on_progress, splits)
         else:
             warehouse.create()
-            counts = retry(options.build, day, subtasks, rules, choosing, this_run(), on_progress)
+            counts = retry(options.build, day, subtasks, rules, this_run(), on_progress)
     console.table(counts)
 
 

@@ -51,7 +51,7 @@ def _train_grid(study: str, day: str, run_count: int, epochs: int | None, as_jso
     cells = studies.list_cells(study, run_count)
     with track("training", len(cells)) as on_progress:
         staged = [studies.stage_cells(study, cells, day, epochs, on_progress)]
-    retry(studies.publish, study, staged, day)
+    retry(studies.publish, staged, day)
     means = warehouse.query(
         "select setting, metric, avg(value) as mean, stddev(value) as sd, count(*) as runs from studies "
         "where study = ? and day = cast(? as date) group by all order by metric, mean desc",
@@ -76,8 +76,7 @@ def data_sets(
         raise Missing("there are no sentences; `undertone pairs import SOURCE PATH`")
     with track("scoring") as on_progress:
         staged = [studies.stage_data_set(name, day, model, on_progress=on_progress, seed=seed) for name in names]
-    for study in ("data_sets", "diversity"):
-        retry(studies.publish, study, staged, day)
+    retry(studies.publish, staged, day)
     console.show(studies.load_spreads(day), as_json)
     if not as_json:
         order = "ishate (Adversarial) is the most implicit of six data sets, and davidson very low"
@@ -108,7 +107,7 @@ def detection(
         except Refused:  # nothing is answered about a source
             finish(summary, as_json)
             raise
-    retry(studies.publish, "detection", staged, day)
+    retry(studies.publish, staged, day)
     accuracies = warehouse.query(
         "select setting, subset, max(value) filter (metric = 'percentile') as mean_percentile, "
         "max(value) filter (metric = 'accuracy') as accuracy, max(low) as low, max(high) as high, "

@@ -67,8 +67,6 @@ def build_tasks(compressions: pl.DataFrame) -> Tasks:
     rows = [_build_task(row) for row in compressions.iter_rows(named=True)]
     columns = ["task_id", "item_id", "text", "context", "lang"]
     task_systems = pl.DataFrame(rows, dict.fromkeys([*columns, "system"], pl.String), orient="row")
-    if (repeats := task_systems.filter(pl.struct("item_id", "system").is_duplicated())).height:
-        raise BadInput(f"item {repeats['item_id'][0]}, system {repeats['system'][0]!r}: is repeated, expected once")
     if (differing := task_systems.filter(pl.struct("context", "lang").n_unique().over("item_id") > 1)).height:
         raise BadInput(f"item {differing['item_id'][0]}: expected the same words and language from each system")
     tasks = task_systems.select(columns).unique("task_id").sort("task_id")
@@ -78,12 +76,6 @@ def build_tasks(compressions: pl.DataFrame) -> Tasks:
 
 def _build_task(row: dict[str, Any]) -> tuple[str, str, str, str, str, str]:
     words, flags, lang = row["words"], row["kept"], row["lang"]
-    location = f"item {row['item_id']}, system {row['system']!r}"
-    if not words or None in words or not "".join(words).strip():
-        raise BadInput(f"{location}: field 'words' should hold the sentence's words, found {words!r:.60}")
-    if flags is None or None in flags or len(flags) != len(words):
-        expected = f"true or false for {len(words)} words"
-        raise BadInput(f"{location}: field 'kept' should hold {expected}, found {flags!r:.60}")
     separator = "" if lang in UNSPACED else " "
     sentence, compression = (separator.join(part) for part in (words, itertools.compress(words, flags)))
     text = compression.strip() or EMPTY[lang not in UNSPACED]
@@ -113,7 +105,7 @@ def list_rater_tasks(tasks: pl.DataFrame, rater_id: str, assigned: pl.DataFrame 
 
 def collect_grades(labels: pl.DataFrame, key: pl.DataFrame) -> grading.Grades:
     """Collect the grades of each system's compressions (`GRADED`), each rater's latest (`grading.pick_latest`)."""
-    rows, dropped = grading.pick_latest(labels, key["task_id"], FORM)
+    rows, dropped = grading.pick_latest(labels, key["task_id"])
     fields = pl.DataFrame({"field": FIELDS})
     grades = grading.join_grades(key.join(fields, how="cross"), rows, ["task_id", "field"]).select(list(GRADED))
     grades = grades.sort("item_id", "system", pl.col("field").cast(pl.Enum(FIELDS)))

@@ -36,28 +36,16 @@ def make_task_id(*contents: object) -> str:
 
 
 def build_tasks(rows: Iterable[tuple[str, str, str, str]], lang: str, form: Form) -> pl.DataFrame:
-    """Build the tasks of items from task_id, item_id, text and context; BadInput if an item is repeated."""
+    """Build the tasks of items from task_id, item_id, text and context."""
     tasks = pl.DataFrame(rows, schema=dict.fromkeys(("task_id", "item_id", "text", "context"), pl.String), orient="row")
-    repeated = tasks.filter(pl.col("item_id").is_duplicated())["item_id"]
-    if len(repeated):
-        raise BadInput(f"items: item {repeated[0]} is repeated, expected once")
     return tasks.with_columns(lang=pl.lit(lang), schema_version=pl.lit(hash_schema(form)))
 
 
-def pick_latest(labels: pl.DataFrame, task_ids: pl.Series, form: Form) -> tuple[pl.DataFrame, pl.DataFrame]:
+def pick_latest(labels: pl.DataFrame, task_ids: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Pick the label that was given last of each rater, task and field, and return the other labels with a reason too.
 
-    Reasons are `unknown_task`, and those of `stages.drop_repeats`. BadInput: a label of another form, round or stage.
+    Reasons are `unknown_task`, and those of `stages.drop_repeats`.
     """
-    values = next(iter(form.fields.values())).values
-    is_good = pl.col("field").is_in(list(form.fields)) & pl.col("value").is_in(values)
-    is_good &= (pl.col("round") == 1) & (pl.col("stage") == 1)
-    faulty = labels.filter(~is_good.fill_null(value=False)).sort("task_id", "rater_id", "field")
-    if faulty.height:  # imports check each label where file and row are known; here labels of another form are kept out
-        row = faulty.row(0, named=True)
-        expected = f"{' or '.join(form.fields)} of {', '.join(values)} in round 1 and stage 1"
-        actual = f"{row['field']} {str(row['value'])[:40]!r} in {row['round']} and {row['stage']}"
-        raise BadInput(f"task {row['task_id']}, rater {row['rater_id']}: expected {expected}, found {actual}")
     is_registered = pl.col("task_id").is_in(task_ids.implode())
     rows, repeated = drop_repeats(labels.filter(is_registered))
     unknown = labels.filter(~is_registered).with_columns(reason=pl.lit("unknown_task")).select(repeated.columns)
@@ -77,8 +65,6 @@ ASSIGNED: dict[str, pl.DataType] = {"task_id": pl.String(), "rater_id": pl.Strin
 SEED = 42
 PER_TASK = 2
 RATERS = 5  # raters of a comment, and raters there are, in the paper (AAC-08)
-_TRIES = 50  # to assign the remaining tasks
-_WORK = 5_000_000  # groups compared in all tries
 _Ints = npt.NDArray[np.int64]
 
 
@@ -104,38 +90,18 @@ def assign(
     new_tasks = sorted(set(task_ids) - set(existing_rows["task_id"]))
     rng = np.random.default_rng([seed, existing_rows["task_id"].n_unique()])
     rows = existing_rows.filter(pl.col("rater_id").is_in(names))
-    places = rows.select("task_id", place=pl.Series(np.searchsorted(names, rows["rater_id"].to_numpy())))
-    pairs = places.join(places, on="task_id").select("place", "place_right").to_numpy()
+    places_by_task = rows.select("task_id", place=pl.Series(np.searchsorted(names, rows["rater_id"].to_numpy())))
+    pairs = places_by_task.join(places_by_task, on="task_id").select("place", "place_right").to_numpy()
     meetings = np.zeros((len(names), len(names)), np.int64)
     np.add.at(meetings, tuple(pairs.T), 1)
-    groups = _choose_groups(len(new_tasks), per_task, meetings, rng)
-    columns = {"task_id": np.repeat(new_tasks, per_task).tolist(), "rater_id": names[groups.ravel()].tolist()}
+    places = rng.permutation(_deal_groups(len(new_tasks), per_task, meetings, rng))
+    columns = {"task_id": np.repeat(new_tasks, per_task).tolist(), "rater_id": names[places.ravel()].tolist()}
     return pl.concat([existing_rows, pl.DataFrame(columns, schema=ASSIGNED)]).sort("task_id", "rater_id")
 
 
-def _choose_groups(count: int, per_task: int, meetings: _Ints, rng: np.random.Generator) -> _Ints:
+def _deal_groups(count: int, per_task: int, meetings: _Ints, rng: np.random.Generator) -> _Ints:
+    """Choose groups of raters one by one, with least work first, then fewest meetings, which are counted in place."""
     groups = np.array([*combinations(range(len(meetings)), per_task)])
-    parts = [groups[:0]]
-    while count and np.ptp(np.diag(meetings)) > 1:  # a rater has to catch up first
-        parts.append(_deal_groups(1, groups, meetings, rng))
-        count -= 1
-    parts.append(np.tile(groups, (count // len(groups), 1)))
-    count %= len(groups)
-    attempts = []
-    for _ in range(max(1, min(_TRIES, _WORK // (1 + count * len(groups))))):
-        attempt_meetings = meetings.copy()
-        dealt_groups = _deal_groups(count, groups, attempt_meetings, rng)
-        pairs = attempt_meetings[np.triu_indices(len(meetings), 1)]
-        spread = int(np.ptp(pairs)) if len(pairs) else 0
-        attempts.append(((spread, int((pairs**2).sum())), dealt_groups))
-        if spread <= 1:
-            break
-    parts.append(min(attempts, key=lambda attempt: attempt[0])[1])
-    return rng.permutation(np.concatenate(parts))
-
-
-def _deal_groups(count: int, groups: _Ints, meetings: _Ints, rng: np.random.Generator) -> _Ints:
-    """Choose groups one by one, with least work first, then fewest meetings; `meetings` is updated in place."""
     first, second = np.triu_indices(groups.shape[1], 1)
     indices = np.empty(count, np.int64)
     for position in range(count):

@@ -5,8 +5,7 @@ Found by trying version 1.23.2: a rater can answer twice, and the later answer s
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from xml.etree import ElementTree as ET  # written, never read
 
 import polars as pl
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, refuse_damage
 from pipeline.io.lines import parse_value, read_text
 from pipeline.label import label_files, schema, stages, task_files
 from pipeline.label.schema import CSD, Form
@@ -34,6 +33,7 @@ class Export(NamedTuple):
     full_tasks: pl.DataFrame  # a row a task that the stream gives to no rater any more: task_id, studio_id
 
 
+_REMEDY = "export it again, as JSON"
 _SKIPPED = {"task_id": pl.String, "annotation_id": pl.String, "field": pl.String, "reason": pl.String}
 _FULL = {"task_id": pl.String, "studio_id": pl.String}
 _Skip = tuple[str, str | None, str | None, str]
@@ -143,7 +143,7 @@ def parse_export(
     latest: dict[tuple[str, int, str], _Answer] = {}
     full_tasks: list[tuple[str, str]] = []
     for task in export:
-        with _refuse_other_shapes(f"{name}, task {task.get('id')!s:.60}"):
+        with refuse_damage(f"{name}, task {task.get('id')!s:.60}", _REMEDY):
             answers = _parse_answers(task, skipped, name)
             submitted = [a for a in task.get("annotations") or () if not a.get("was_cancelled")]
             users = {_get_user_id(annotation.get("completed_by")) for annotation in submitted} - {None}
@@ -160,18 +160,10 @@ def parse_export(
     texts = dict(tasks.select("task_id", pl.col(form.marked).fill_null("")).iter_rows())
     rows = []
     for answer in latest.values():
-        with _refuse_other_shapes(f"{name}, task {answer.task_id}, annotation {answer.id}"):
+        with refuse_damage(f"{name}, task {answer.task_id}, annotation {answer.id}", _REMEDY):
             rows += _parse_labels(answer, texts.get(answer.task_id, ""), skipped, form)
     labels = label_files.check_rows(rows, tasks, name=name, form=form)
     return Export(labels, pl.DataFrame(skipped, _SKIPPED, orient="row"), pl.DataFrame(full_tasks, _FULL, orient="row"))
-
-
-@contextmanager
-def _refuse_other_shapes(location: str) -> Iterator[None]:
-    try:
-        yield
-    except (AttributeError, TypeError, LookupError, ValueError, OverflowError) as why:
-        raise BadInput(f"{location}: another shape than Label Studio's exports have ({why!r:.200})") from why
 
 
 def _parse_answers(task: Mapping[str, Any], skipped: list[_Skip], name: str) -> list[_Answer]:

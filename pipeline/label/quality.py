@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.label import grading
-from pipeline.label.grading import PER_TASK
 from pipeline.label.schema import Field, Form
 
 FIELD = "quality"
@@ -43,43 +41,25 @@ class Summary(NamedTuple):
 
 
 def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
-    """Build tasks for raters from comments (item_id, title, content, text), for `task_files.build_rows`.
-
-    BadInput: an item has no comment or no article, or an id that another has.
-    """
+    """Build tasks for raters from comments (item_id, title, content, text), for `task_files.build_rows`."""
     rows = []
     for item_id, title, content, text in items.select("item_id", "title", "content", "text").iter_rows():
         parts = (" ".join((title or "").split()), (content or "").strip())
         context = "\n\n".join(part for part in parts if part)
-        for name, value in (("text", text), ("title or content", context)):
-            if not (value or "").strip():
-                raise BadInput(f"item {item_id}: field {name!r} should be a text, found {value!r:.60}")
         rows.append((grading.make_task_id(item_id, context, text), item_id, text, context))
     return grading.build_tasks(rows, "zh", FORM)
 
 
-def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFrame | None = None) -> grading.Grades:
-    """Collect the grades of each item: of the two raters who were first to grade it, the answer that each gave last.
+def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame) -> grading.Grades:
+    """Collect the grades of each item, each rater's latest (`grading.pick_latest`).
 
-    Who was first goes by labelled_at, nulls last, then by rater_id. Labels that do not count are dropped, for a reason
-    of `grading.pick_latest` or as `late` (other raters). Raters of `first` (task_id, rater_id) counted before, and were
-    first whatever the times now say: of a revised grade the earlier time is gone. A row of `GRADED` has mean and
-    standard deviation (null for a single grade), grades and raters in order of rater, and whether one is a 5.
+    A row of `GRADED` has mean and standard deviation (null for a single grade), grades and raters in order of rater,
+    and whether one is a 5.
     """
-    person = ["task_id", "rater_id"]
-    rows, dropped = grading.pick_latest(labels, tasks["task_id"], FORM)
-    started_at = labels.group_by(person).agg(started_at=pl.col("labelled_at").min())
-    earlier_pairs = pl.DataFrame(schema=dict.fromkeys(person, pl.String)) if first is None else first.select(person)
-    earlier_pairs = earlier_pairs.with_columns(is_earlier=pl.lit(value=True))
-    rows = rows.join(started_at, on=person, how="left").join(earlier_pairs, on=person, how="left")
-    rows = rows.sort("task_id", "is_earlier", "started_at", "rater_id", nulls_last=True)
-    rows = rows.with_columns(place=pl.int_range(pl.len()).over("task_id"))
-    late = rows.filter(pl.col("place") >= PER_TASK).with_columns(reason=pl.lit("late")).select(dropped.columns)
-    rows = rows.filter(pl.col("place") < PER_TASK)
+    rows, dropped = grading.pick_latest(labels, tasks["task_id"])
     grades = grading.join_grades(tasks.select("task_id", "item_id"), rows, ["task_id"])
     grades = grades.with_columns(sd=pl.col("grades").list.std(), has_five=pl.col("grades").list.max() == 5)
-    order = ["task_id", "rater_id", "reason"]
-    return grading.Grades(grades.select(list(GRADED)).sort("item_id"), pl.concat([dropped, late]).sort(order))
+    return grading.Grades(grades.select(list(GRADED)).sort("item_id"), dropped.sort("task_id", "rater_id", "reason"))
 
 
 def encode_grades(grades: pl.DataFrame) -> npt.NDArray[np.int8]:

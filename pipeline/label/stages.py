@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline.errors import BadInput
 from pipeline.io.hashes import hash_text
-from pipeline.label.schema import AGAIN, DELETE, FIELDS, NOTES, VERDICTS, check_fields, list_values
+from pipeline.label.schema import AGAIN, DELETE, FIELDS, NOTES, VERDICTS, check_fields
 from pipeline.reasons import Read, choose_first, split_off
 
 LEAST_NAMED = 50  # CSD, section 3.2: `other` is what appears less than 50 times
@@ -59,7 +59,6 @@ def decide(
     that counted changes nothing. BadInput: a rater who said two things of a field, without times that show which came
     later.
     """
-    _check(labels)
     tasks = task_ids.cast(pl.String).unique().alias("task_id")
     rows, unknown = _split(labels, pl.when(~pl.col("task_id").is_in(tasks.implode())).then(pl.lit("unknown_task")))
     rows, repeats = drop_repeats(rows)
@@ -81,22 +80,6 @@ def fold_rare(rhetoric: pl.Series, least: int = LEAST_NAMED) -> pl.Series:
     names = stripped.select(pl.when(pl.col("name") != "").then("name"))
     is_rare = pl.col("name").is_not_null() & (pl.len().over("name") < least)
     return names.select(pl.when(is_rare).then(pl.lit(OTHER)).otherwise("name").alias(rhetoric.name)).to_series()
-
-
-def _check(labels: pl.DataFrame) -> None:
-    """Check values, rounds and stages; imports have checked values, but for `again` in stage 1."""
-    values = [(name, stage, value) for name in ALL for stage in (1, 2) for value in list_values(name, stage)]
-    allowed = pl.DataFrame(values, schema={"field": pl.String, "stage": pl.Int64, "value": pl.String}, orient="row")
-    wrong = labels.filter(~_IS_NOTE).join(allowed, on=["field", "stage", "value"], how="anti").sort(*KEY, "value")
-    for row in wrong.head(1).iter_rows(named=True):
-        field_values = allowed.filter(field=row["field"], stage=row["stage"])["value"]
-        expected = ", ".join(field_values) or f"a field of {', '.join(ALL)}"
-        location = f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}, stage {row['stage']}"
-        raise BadInput(f"{location}: expected {expected}, found {str(row['value'])[:40]!r}")
-    for name in ("round", "stage"):
-        for row in labels.filter(~pl.col(name).is_in([1, 2])).sort(KEY).head(1).iter_rows(named=True):
-            location = f"task {row['task_id']}, rater {row['rater_id']}, {row['field']}"
-            raise BadInput(f"{location}: {name} should be 1 or 2, found {row[name]}")
 
 
 def drop_repeats(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

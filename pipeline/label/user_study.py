@@ -77,7 +77,7 @@ def collect_answers(labels: pl.DataFrame, key: pl.DataFrame, form: Form) -> tupl
 
     Of each rater the latest answer counts, to each item that is answered as a whole (`incomplete` else).
     """
-    rows, dropped = grading.pick_latest(labels, key["task_id"].unique(), form)
+    rows, dropped = grading.pick_latest(labels, key["task_id"].unique())
     is_whole = pl.len().over("task_id", "rater_id") == len(form.fields)
     incomplete = rows.filter(~is_whole).with_columns(reason=pl.lit("incomplete")).select(dropped.columns)
     answers = rows.filter(is_whole).join(key, on=["task_id", "field"]).sort("rater_id", "item_id", "grade")

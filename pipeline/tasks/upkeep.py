@@ -25,10 +25,8 @@ def parse_limits(params: Params) -> Limits:
     """Convert parameters to limits; BadInput if they are too short to be safe and `force` is not set."""
     for name, least in (("grace_hours", GRACE // timedelta(hours=1)), ("keep_days", KEEP.days)):
         if params[name] < least and not params["force"]:
-            problem = (
-                f"{name}: expected {least} or more, found {params[name]}; a longer task or run still needs the files"
-            )
-            raise BadInput(f"{problem}; force it only while nothing else runs")
+            problem = f"expected {least} or more, found {params[name]}; a longer task or run still needs the files"
+            raise BadInput(f"{name}: {problem}; force it only while nothing else runs")
     return Limits(
         keep=timedelta(days=params["keep_days"]),
         grace=timedelta(hours=params["grace_hours"]),

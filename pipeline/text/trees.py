@@ -31,7 +31,6 @@ class Word(NamedTuple):
     upos: str
     features: str
     head: str
-    relation: str
 
 
 class Sentence(NamedTuple):
@@ -65,7 +64,7 @@ def _parse_row(row: str, line: int, position: int, place: str) -> Iterator[Word]
     fields = row.split("\t")
     if len(fields) != 10:
         raise BadInput(f"{place}: expected the 10 columns of CoNLL-U, between tabs, found {len(fields)}: {row:.60}")
-    number, form, lemma, upos, _, features, head, relation = fields[:8]
+    number, form, lemma, upos, _, features, head = fields[:7]
     match = _ID.fullmatch(number)
     if not match or (not match[1] and number != str(position)):
         expected = f"{position}, a range as {position}-{position + 1} or {position}.1"
@@ -77,8 +76,7 @@ def _parse_row(row: str, line: int, position: int, place: str) -> Iterator[Word]
     if upos not in UPOS:
         raise BadInput(f"{place}: field UPOS should be one of {' '.join(UPOS)}, found {upos!r:.60}")
     lemma = "" if lemma == "_" != form else lemma
-    features, relation = ("" if field == "_" else field for field in (features, relation))
-    yield Word(line, form, lemma, upos, features, head, relation)
+    yield Word(line, form, lemma, upos, "" if features == "_" else features, head)
 
 
 IndexArray = npt.NDArray[np.int64]
@@ -93,7 +91,6 @@ class Tree(NamedTuple):
 
     words: tuple[str, ...]
     heads: tuple[int, ...]
-    relations: tuple[str, ...]  # such as nsubj, of each word to its head
     upos: tuple[str, ...]
     lemmas: tuple[str, ...]
     features: tuple[str, ...]  # as in CoNLL-U: Mood=Ind|Tense=Past
@@ -110,7 +107,7 @@ def read(path: Path) -> Iterator[Tree]:
     BadInput as of `read_sentences`, for a head that is not the number of another word, and for heads that make no tree.
     """
     for words, comments in read_sentences(path):
-        _, forms, lemmas, upos, features, _, relations = zip(*words, strict=True)
+        _, forms, lemmas, upos, features, _ = zip(*words, strict=True)
         names = comments.get("sent_id", ""), comments.get("text", "")
         heads = []
         for place, word in enumerate(words, 1):
@@ -125,30 +122,23 @@ def read(path: Path) -> Iterator[Tree]:
             measure_depths(heads)
         except ValueError as why:
             raise BadInput(f"{sentence_place} should lead from each word to the root, but {why}") from why
-        yield Tree(forms, tuple(heads), relations, upos, lemmas, features, *names)
+        yield Tree(forms, tuple(heads), upos, lemmas, features, *names)
 
 
 def load_parser(folder: Path, lang: str) -> Parse:
     """Stanza's parser of a language, on the CPU, with the models in a folder; nothing is downloaded.
 
-    It takes words as they are, and raises BadInput for a sentence without words or with one of blanks alone. Without
-    the models of all of PROCESSORS for the language, as stanza names it, it is Missing.
+    It takes words as they are, at least one for a sentence, and none that is blank. Without the models of all of
+    PROCESSORS for the language, as stanza names it, it is Missing.
     """
     pipeline = load_pipeline(folder, lang, PROCESSORS, tokenize_pretokenized=True)
 
     def parse(sentences: Iterable[Sequence[str]]) -> Iterator[Tree]:
-        batches = _check_words(sentences)
+        batches = map(list, sentences)
         while chunk := [*islice(batches, CHUNK)]:
             yield from map(_convert_sentence, pipeline(chunk).sentences)
 
     return parse
-
-
-def _check_words(sentences: Iterable[Sequence[str]]) -> Iterator[list[str]]:
-    for number, words in enumerate(sentences, 1):
-        if not words or not all(map(str.strip, words)):
-            raise BadInput(f"sentence {number}: expected words that are not blank, at least one, found {words!r:.60}")
-        yield [*words]
 
 
 def _convert_sentence(sentence: Any) -> Tree:
@@ -156,7 +146,7 @@ def _convert_sentence(sentence: Any) -> Tree:
         return tuple(getattr(word, name) or "" for word in sentence.words)
 
     heads = tuple(word.head - 1 for word in sentence.words)
-    return Tree(column("text"), heads, column("deprel"), column("upos"), column("lemma"), column("feats"))
+    return Tree(column("text"), heads, column("upos"), column("lemma"), column("feats"))
 
 
 def match_trees(trees: Iterable[Tree], sentences: Sequence[Sequence[str]]) -> list[Tree | None]:

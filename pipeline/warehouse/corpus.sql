@@ -1,4 +1,5 @@
--- What `warehouse.make_corpus` writes into the attached database `corpus`: scores, notes, threads, comments.
+-- What `warehouse.make_corpus` writes into the attached database `corpus`: scores, threads, notes, comments. Comments have
+-- numbers for joins, ranks and sorts: with their keys ten million take several times the memory.
 
 -- Columns of scores, those with the most values. Implicitness is by the model in force; if it is the only one, there is
 -- no other column of it.
@@ -24,8 +25,32 @@ union all (
     limit 24
 );
 
+create table corpus.threads as
+select
+    (row_number() over (order by source, day, thread_id))::int as thread, source, day, thread_id,
+    coalesce(title, left(text, 40)) as title, left(text, 2000) as text
+from (select distinct source, day, thread_id from comments)
+left join articles_distinct using (source, day, thread_id);
+
+create table keyed as
+select (row_number() over ())::int as id, thread, comment_id, parent_id, like_count
+from comments
+join corpus.threads using (source, day, thread_id);
+
+-- a byte a row
+create type score_name as enum (select name from corpus.scores order by name);
+
+create type band as enum (select distinct band from reference_scales where band is not null order by band);
+
+create type weakness as enum (
+    select distinct weakness from reference_scales where weakness is not null order by weakness
+);
+
 create table scored as
-select source, day, thread_id, comment_id, lang, implicitness, percentile, band, weakness from comments_scored;
+select id, s.lang, implicitness, percentile, band::band as band, weakness::weakness as weakness
+from comments_scored as s
+join corpus.threads using (source, day, thread_id)
+join keyed using (thread, comment_id);
 
 create table corpus.notes as
 select distinct 'The model in force on texts of ' || lang || ' is ' || weakness || '.' as note
@@ -35,56 +60,54 @@ where weakness is not null;
 -- A column for each score, and one for its rank: the percentile among all comments, in the middle of equal ones.
 create table pivoted as
 with valued as (
-    select source, day, thread_id, comment_id, name, value from scores join corpus.scores using (metric, model_id)
+    select id, name::score_name as name, value
+    from scores
+    join corpus.scores using (metric, model_id)
+    join corpus.threads using (source, day, thread_id)
+    join keyed using (thread, comment_id)
     union all
-    select source, day, thread_id, comment_id, 'implicitness', implicitness from scored
+    select id, 'implicitness', implicitness from scored
 ),
 
 ranked as (
-    select * from valued
+    select id, name::varchar as name, value from valued
     union all
-    select
-        source, day, thread_id, comment_id, 'rank_' || name,
-        50 * (percent_rank() over by_value + cume_dist() over by_value)
+    select id, 'rank_' || name, 50 * (percent_rank() over by_value + cume_dist() over by_value)
     from valued
     window by_value as (partition by name order by value)
     union all  -- so that the columns are there without a score
-    select null, null, null, null, unnest(['implicitness', 'rank_implicitness']), null
+    select null, unnest(['implicitness', 'rank_implicitness']), null
 )
 
-pivot ranked on name using max(value) group by source, day, thread_id, comment_id;
+pivot ranked on name using max(value) group by id;
 
 create table explained as
-select source, day, thread_id, comment_id, list({'word': word, 'change': change} order by position) as words
+select id, list({'word': word, 'change': change} order by position) as words
 from (
     select *, dense_rank() over (partition by source, day, thread_id, comment_id order by model_id) as place
     from scores_explained
 )
+join corpus.threads using (source, day, thread_id)
+join keyed using (thread, comment_id)
 where place = 1
-group by all;
-
-create table corpus.threads as
-select
-    (row_number() over (order by source, day, thread_id))::int as thread, source, day, thread_id,
-    coalesce(title, left(text, 40)) as title, left(text, 2000) as text
-from (select distinct source, day, thread_id from comments)
-left join articles_distinct using (source, day, thread_id);
+group by id;
 
 create table numbered as
-select
-    (row_number() over (order by implicitness desc, like_count desc, source, day, thread_id, comment_id) - 1)::int as n,
-    c.source, c.day, c.thread_id, c.comment_id, thread, parent_id, created_at, lang, c.text, lower(c.text) as folded, t.title,
-    like_count as likes, length(c.text)::int as length, percentile, band, words,
-    m.x, m.y, m.signature as projection, p.* exclude (source, day, thread_id, comment_id)
-from comments as c
-join corpus.threads as t using (source, day, thread_id)
-left join (select source, day, thread_id, comment_id, percentile, band from scored) using (source, day, thread_id, comment_id)
-left join explained using (source, day, thread_id, comment_id)
-left join projections as m using (source, day, text_hash)
-left join pivoted as p using (source, day, thread_id, comment_id);
+select (row_number() over (order by implicitness desc, like_count desc, thread, comment_id) - 1)::int as n, keyed.*
+from keyed
+left join scored using (id);
 
 create table corpus.comments as
-select c.* exclude (parent_id), p.n as parent
-from numbered as c
-left join numbered as p on p.thread = c.thread and p.comment_id = c.parent_id
-order by c.n;
+select
+    o.n, c.source, c.day, c.thread_id, c.comment_id, thread, created_at, c.lang, c.text, lower(c.text) as folded,
+    t.title, c.like_count as likes, length(c.text)::int as length, percentile, band::varchar as band, words,
+    m.x, m.y, m.signature as projection, v.* exclude (id), p.n as parent
+from comments as c
+join corpus.threads as t using (source, day, thread_id)
+join numbered as o using (thread, comment_id)
+left join scored using (id)
+left join explained using (id)
+left join pivoted as v using (id)
+left join projections as m using (source, day, text_hash)
+left join numbered as p on p.thread = t.thread and p.comment_id = c.parent_id
+order by o.n;

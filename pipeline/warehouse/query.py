@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MEMORY = "1GB"  # that DuckDB may take; what polars reads for it comes on top
 _HALF = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 31  # of this machine's memory, in GB
-CORPUS_MEMORY = f"{min(max(_HALF, 2), 8)}GB"  # for `browse`
+CORPUS_MEMORY = f"{min(max(_HALF, 2), 3)}GB"  # for `browse`
 SPILL = 10 << 30  # bytes of disk that sorts and joins may take, but never more than half of what is free
 BATCH = 50_000
 _FENCE: dict[str, Any] = {

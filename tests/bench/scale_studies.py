@@ -48,7 +48,7 @@ def prepare_options(count: int) -> Callable[[], dict[str, Any]]:
     items = items.with_columns(article=pl.col("item_id"))
 
     def compute() -> dict[str, Any]:
-        rows = choose_balanced(items, candidates).items
+        rows = choose_balanced(items, candidates).rows
         gaps = audit(rows).select(pl.col("gap") - 2 * pl.col("error"))
         return {"items": rows.height, "gap": round(gaps.to_series().max(), 3)}  # type: ignore[arg-type]
 

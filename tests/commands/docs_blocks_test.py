@@ -46,7 +46,7 @@ NOT_RUN = {  # the beginning of a command -> why, and the test that runs it
     "calibrate": ("judgements first", "tests/commands/calibration_test.py"),
     "distil": ("judgements first", "tests/commands/judge_test.py"),
     "validate --values": ("judgements first", "tests/tasks/studies/validation_test.py"),
-    "models import": ("the authors' checkpoint", "tests/tasks/impscore/checkpoint_test.py"),
+    "models import": ("the authors' checkpoint", "tests/tasks/impscore/train_test.py"),
     **dict.fromkeys(
         ("models show", "models promote", "models rollback"), (TRAINING, "tests/tasks/record/model_registry_test.py")
     ),

@@ -77,9 +77,9 @@ def test_the_table_becomes_a_model(run: Run, tables: Path, tiny_encoder: Path) -
     done = run("train", "impscore", "--sample", "--profile", "paper", "--epochs", 1, "--day", "2026-11-19").check(1)
     model_id = done.out.splitlines()[-1]
     assert (tables / "models" / model_id / "model.safetensors").is_file()
-    assert scoring.find_model_id("2026-11-19") != model_id
+    assert scoring.choose_model(None, "2026-11-19").model_id != model_id
     done = run("train", "impscore", "--promote", "--profile", "paper", "--epochs", 1, "--day", "2026-11-19", "--json")
-    assert done.json["model_id"] == scoring.find_model_id("2026-11-19") == model_id
+    assert done.json["model_id"] == scoring.choose_model(None, "2026-11-19").model_id == model_id
 
 
 def test_a_model_is_measured(run: Run, pairs_file: Path, model_dir: Path) -> None:

@@ -24,7 +24,7 @@ def home_of_all(tables: Path, tmp_path: Path) -> Path:
     """The sample, scored and judged, its English pairs, and two files of texts."""
     collect.import_files(collect.list_files("sample", None, DAY).files, None, DAY, origin="sample")
     score.run(DAY)
-    for source in pairs.replay_cassette(DAY)[:1]:
+    for source in pairs.replay_cassette()[:1]:
         pairs.build(source, DAY)
     (tmp_path / "lines.txt").write_text("Close the door, please.\nSome of us get up at five.\n", encoding="utf-8")
     lines = [f"The door is open {n} times.,implicit" for n in range(6)]

@@ -47,7 +47,7 @@ def source(tables: Path, tmp_path: Path) -> str:
 @pytest.fixture
 def with_pairs(tables: Path) -> Path:
     """A home with the sample's English pairs."""
-    pairs.replay_cassette(DAY)
+    pairs.replay_cassette()
     pairs.build("sample_en", DAY)
     return tables
 

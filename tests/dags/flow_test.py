@@ -264,7 +264,7 @@ def test_data_sets_to_a_model(run: Run, tiny_encoder: Path, tmp_path: Path) -> N
     assert [tables[name].height for name in ("sentences", "pairs", "completions")] == [13, 12, 0]
     assert tables["models"].select("is_promoted").rows() == [(True,)]
     assert {"implicitness_accuracy", "length_baseline"} <= set(tables["evaluations"]["metric"])
-    assert scoring.find_model_id(DAY) == tables["models"]["model_id"][0]
+    assert scoring.choose_model(None, DAY).model_id == tables["models"]["model_id"][0]
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def small(do: whole.Do) -> None:
     shards = do("daily.tokenize.plan_shards", whole.DAY, pinned)
     staged = [do("daily.tokenize.tokenize_shard", shard) for shard in shards]
     do("daily.tokenize.publish", staged, whole.DAY, pinned, run_id=whole.RUN)
-    do("impscore.pairs.replay_cassette", whole.DAY, "sample", whole.RUN)
+    do("impscore.pairs.replay_cassette", "sample", whole.RUN)
     do("impscore.pairs.build", "sample_en", whole.DAY, run_id=whole.RUN)
     do("tests.faults.whole:select", "csd")
     do("tests.faults.whole:look", "csd", [1, 1])

@@ -58,7 +58,7 @@ def collect(do: Do, *, is_whole: bool) -> None:
 def impscore(do: Do, folder: Path, url: str) -> None:
     """DAG impscore, with a language model that is asked."""
     do("impscore.pairs.import_sentences", "mine", str(folder / "own.csv"), DAY, RUN, is_own=True)
-    do("impscore.pairs.replay_cassette", DAY, "sample", RUN)
+    do("impscore.pairs.replay_cassette", "sample", RUN)
     for source in do("asking.list_sources"):
         do("tests.faults.whole:ask", source, url)
     for source in do("impscore.pairs.list_sources"):
@@ -137,7 +137,7 @@ def recam(do: Do, folder: Path) -> None:
 def studies(do: Do) -> None:
     """DAG studies: what the shipped model says of the data sets that pairs came from."""
     staged = [do("studies.rows.stage_data_set", source, DAY) for source in do("studies.rows.list_sources")]
-    do("studies.rows.publish_all", [{"study": "data_sets", **rows} for rows in staged], DAY, RUN)
+    do("studies.rows.publish", staged, DAY, RUN)
     do("studies.rows.write_report", DAY)
 
 
@@ -156,14 +156,12 @@ _SMALL = {"hidden": 4, "longest": 20, "longest_gloss": 5, "epochs": 1, "vocabula
 
 def propose(job: Any, vectors: str) -> Any:
     """The task `propose` of recam."""
-    choosing = options.parse_choosing({"rule": "paper", "numbers": _SMALL, "vectors": vectors})
-    return options.stage_proposals(job, choosing)
+    return options.stage_proposals(job, tokens.parse_rules({"numbers": _SMALL, "vectors": vectors}))
 
 
 def choose(subtask: str, proposals: Any, rules: Any) -> int:
     """The task `items` of recam."""
-    choosing = options.parse_choosing({"rule": "paper", "numbers": _SMALL})
-    return options.publish_items(subtask, proposals, DAY, choosing, tokens.parse_rules(rules), RUN)
+    return options.publish_items(subtask, proposals, DAY, tokens.parse_rules(rules), RUN)
 
 
 def train(subtask: str, vectors: str) -> str:

@@ -110,20 +110,6 @@ def test_an_option_is_one_line(options: list[str], question: str) -> None:
     assert [line[:2] for line in lines[2:]] == [f"{letter}." for letter in LETTERS]
 
 
-@pytest.mark.parametrize(
-    ("items", "message"),
-    [
-        ([ITEM | {"options": ["a", "b", "c", "d"]}], "item i: field 'options' should hold 5"),
-        ([ITEM | {"article": " \n"}], "item i: field 'article' should be a text"),
-        ([ITEM, ITEM | {"article": "another"}], "item i is repeated"),
-    ],
-)
-def test_items_are_checked(items: list[dict[str, Any]], message: str) -> None:
-    """The message names item and field; two items of one id would be one in the answers."""
-    with pytest.raises(BadInput, match=message):
-        questionnaire.build_tasks(pl.DataFrame(items))
-
-
 label_values = st.fixed_dictionaries(
     {}, optional={name: st.sampled_from(field.values) for name, field in FORM.fields.items()}
 )

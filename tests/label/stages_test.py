@@ -241,21 +241,6 @@ def test_round_2_is_for_fields_sent_there() -> None:
     assert [r[3] for r in list_dropped(unsent)] == ["not_asked"] * 4
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "stage", "message"),
-    [
-        ("subtext", AGAIN, 1, "subtext, stage 1: expected 1, 0, -1, found 'again'"),
-        ("subtext", "joy", 2, "subtext, stage 2: expected 1, 0, -1, again, delete, found 'joy'"),
-        ("emotion", "1", 1, "emotion, stage 1: expected anger, .*, None, found '1'"),
-        ("irony", "1", 1, "irony, stage 1: expected a field of subtext, "),
-    ],
-)
-def test_values_of_no_set_are_refused(field: str, value: str, stage: int, message: str) -> None:
-    """A value that is not the field's, `again` from a rater, and a field that there is not: refused by name."""
-    with pytest.raises(BadInput, match=f"task {task_id(0)}, rater r0, {message}"):
-        decide_tasks([*label_thrice(0, "111")[1:], build_row(0, "r0", field, value, stage=stage)])
-
-
 @st.composite
 def messes(draw: st.DrawFn) -> list[Row]:
     """Labels with all kinds of trouble: times are unlike each other, so that no contradiction is without an answer."""

@@ -14,6 +14,7 @@ from pipeline.llm import client
 from pipeline.tasks import asking
 from pipeline.tasks.impscore import pairs
 from tests.support.servers.llm_server import Server, chat
+from tests.tasks.conftest import build_options
 
 DAY = sample.DAY
 SENTENCES = ["Nice hat.", "Is it five already?", "Some of us get up early."]
@@ -34,11 +35,6 @@ def sentences(tables: Path, tmp_path: Path) -> str:
     path.write_text("text,prompt\n" + "\n".join(lines) + "\n", encoding="utf-8")
     pairs.import_sentences("mine", str(path), DAY, is_own=True)
     return "mine"
-
-
-def build_options(server: Server, **more: Any) -> asking.Options:
-    """Build the options to ask a model at this service."""
-    return asking.Options("small-model", endpoint=asking.find_endpoint(server.url, "secret"), **more)
 
 
 def completions() -> pl.DataFrame:

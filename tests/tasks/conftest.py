@@ -6,17 +6,20 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline import sample, warehouse
 from pipeline.llm.ledger import answers
+from pipeline.tasks import asking
 from pipeline.tasks.commenting import corpus, generated, grades
 from pipeline.tasks.daily import collect, score, tokenize
 from pipeline.tasks.impscore import pairs, scoring, train
 from pipeline.tasks.labelling import csd
 from pipeline.tasks.record import model_registry
 from tests.support.rows.filled import filled
+from tests.support.servers.llm_server import Server
 
 DAY = sample.DAY
 TEXTS = ("这也太快了吧", "你可真准时，才迟到一小时", "今天的风挺大的")
@@ -34,7 +37,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> tuple[
         patch.setenv("UNDERTONE_HOME", str(place))
         warehouse.create()
         collect.import_files(collect.list_files("sample", None, DAY).files, None, DAY, origin="sample")
-        for source in pairs.replay_cassette(DAY):
+        for source in pairs.replay_cassette():
             pairs.build(source, DAY)
         with pytest.MonkeyPatch.context() as small:
             small.setenv("UNDERTONE_ENCODER", str(tiny_folder))
@@ -46,6 +49,11 @@ def stock(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path) -> tuple[
         warehouse.close()
         shutil.copytree(place, scored)
     return place, imported, scored
+
+
+def build_options(server: Server, model: str = "small-model", **more: Any) -> asking.Options:
+    """Options to ask a model at this service."""
+    return asking.Options(model, endpoint=asking.find_endpoint(server.url, "secret"), **more)
 
 
 def put_back(place: Path, copy: Path, patch: pytest.MonkeyPatch) -> Iterator[Path]:

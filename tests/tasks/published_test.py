@@ -52,7 +52,7 @@ def test_published_pairs_train_a_model(sets: Path, tables: Path) -> None:
         runs = warehouse.scan("runs", pl.col("step") == step).collect()
         assert (runs["read_count"] == runs["kept_count"] + runs["dropped_count"]).all()
     model_id = train.train(DAY, profile="paper", changes={"epochs": 15})
-    assert scoring.find_model_id(DAY) == model_id  # people wrote these pairs
+    assert scoring.choose_model(None, DAY).model_id == model_id  # people wrote these pairs
     numbers = warehouse.scan("evaluations", (pl.col("split") == "test") & (pl.col("epoch") == 0)).collect()
     accuracies = {(row["metric"], row["subset"]): row for row in numbers.iter_rows(named=True)}
     assert accuracies["implicitness_accuracy", "all"]["value"] > 0.8

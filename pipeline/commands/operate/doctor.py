@@ -168,13 +168,12 @@ def _examine_scores() -> Result:
 
 
 def _examine_erased() -> Result:
-    from pipeline.tasks.record import model_registry
 
     try:
         warehouse.load_table("comments")
     except Missing:  # without a catalog no model of the tables is in force
         return True, "in no model in force", ""
-    flagged = model_registry.list_flagged().filter("is_promoted").select("kind", "erased_ratio")
+    flagged = warehouse.query("select kind, erased_ratio from models_flagged where is_promoted order by kind, model_id")
     shares = ", ".join(f"{kind} {share:.2%}" for kind, share in flagged.iter_rows())
     remedy = "models in force were trained on texts that were erased since; train them again (view models_flagged)"
     return not shares, shares or "in no model in force", remedy

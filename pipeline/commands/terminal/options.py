@@ -8,10 +8,18 @@ from typing import Annotated
 from typer import Option
 
 from pipeline.errors import BadInput
+from pipeline.slices import parse_day
 
-MaybeDay = Annotated[str, Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today")]
+
+def check_day(day: str) -> str:
+    """Check a day, which may be empty."""
+    return day and parse_day(day).isoformat()
+
+
+MaybeDay = Annotated[str, Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today", callback=check_day)]
 Day = Annotated[  # `MaybeDay` is empty where no day is named, `Day` is today's then
-    str, Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today", callback=lambda day: day or today())
+    str,
+    Option("--day", help="UTC day, YYYY-MM-DD.", show_default="today", callback=lambda day: check_day(day) or today()),
 ]
 Json = Annotated[bool, Option("--json", help="JSON instead of a table: one object a line.")]
 TextColumn = Annotated[str | None, Option("--text-column", "-c", help="Column with texts; text or comment by default.")]

@@ -66,13 +66,10 @@ def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = 
 
     Comments need `written` (a date) if `rules` have a first or last day. Of each article of the test, in the order in
     which they were drawn (`place`, from 0), `references` fit comments are `reference`, and one more, where one is left,
-    is `candidate`: the real comment that is graded among generated ones (AAC-26). BadInput: a number of words is null
-    or negative, an article or comment is repeated, or share is not in 0-0.5.
+    is `candidate`: the real comment that is graded among generated ones (AAC-26). BadInput: share is not in 0-0.5.
     """
     if not 0 <= rules.share <= 0.5:
         raise BadInput(f"share should be in 0-0.5, as test and validation both take it, found {rules.share}")
-    _check("articles", articles, _KEY, "title_words", "content_words")
-    _check("comments", comments, _COMMENT, "words")
     is_fit = pl.col("words") >= rules.comment_words
     totals = {"comment_count": pl.len().cast(pl.Int64), "like_count": pl.col("like_count").sum()}
     if rules.first_day or rules.last_day:
@@ -87,15 +84,6 @@ def build_corpus(articles: pl.DataFrame, comments: pl.DataFrame, rules: Rules = 
     dropped_comments = strays.select("source", reason=pl.lit("no_article"), row_key=row_key)
     fit_comments = comments.filter(is_fit).join(threads.filter(split="test"), on=_KEY, how="semi")
     return Corpus(threads, _draw_references(fit_comments, rules), pl.concat([dropped_articles, dropped_comments]))
-
-
-def _check(name: str, rows: pl.DataFrame, key: list[str], *counts: str) -> None:
-    for column in counts:
-        if (faulty := rows.filter(~(pl.col(column) >= 0).fill_null(value=False))).height:
-            place, value = "/".join(faulty.select(key).row(0)), faulty[column][0]
-            raise BadInput(f"{name}, {place}: field {column!r} should be a number of words, found {value}")
-    if (repeated := rows.filter(rows.select(key).is_duplicated())).height:
-        raise BadInput(f"{name}: {'/'.join(repeated.select(key).row(0))} is repeated, expected once")
 
 
 def _find_reason(rules: Rules) -> pl.Expr:

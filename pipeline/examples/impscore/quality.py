@@ -3,7 +3,6 @@
 A pair is appropriate if its first sentence is more implicit, and both mean the same just if the pair is positive.
 """
 
-from bisect import bisect_right
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +45,6 @@ def sample(pairs: pl.DataFrame, per_source: int = PER_SOURCE, seed: int = SEED) 
     return rows[rng.permutation(len(rows))].with_row_index("item", 1)
 
 
-def rate_share(share: float) -> int:
-    """Rate a share of appropriate pairs: 1 below 20 %, 2 below 40 %, 3 below 60 %, 4 below 80 %, else 5."""
-    if not 0 <= share <= 1:
-        raise ValueError(f"expected a share between 0 and 1, got {share}")
-    return bisect_right(BOUNDS, share) + 1
-
-
 def read_judgements(path: Path, key: Path) -> pl.DataFrame:
     """Read a judge's file with its key, for `rate_sources`: source, appropriate (null where an answer is blank).
 
@@ -88,10 +80,13 @@ def _parse_verdict(row: dict[str, Any], name: str, location: str) -> bool | None
 
 
 def rate_sources(answers: pl.DataFrame) -> pl.DataFrame:
-    """Rate the sources of judged pairs (source, appropriate: bool): source, n, share, rating, published (or null)."""
+    """Rate the sources of judged pairs (source, appropriate: bool): source, n, share, rating, published (or null).
+
+    The rating is 1 for a share below 20 %, 2 below 40 %, 3 below 60 %, 4 below 80 %, else 5.
+    """
     groups = answers.drop_nulls("appropriate").group_by("source")
     shares = groups.agg(n=pl.len().cast(pl.Int64), share=pl.col("appropriate").mean()).sort("source")
     return shares.with_columns(
-        rating=pl.col("share").map_elements(rate_share, return_dtype=pl.Int64),
+        rating=1 + pl.sum_horizontal((pl.col("share") >= bound).cast(pl.Int64) for bound in BOUNDS),
         published=pl.col("source").replace_strict(PUBLISHED, default=None, return_dtype=pl.Int64),
     )

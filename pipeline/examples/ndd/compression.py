@@ -52,30 +52,30 @@ def replace_masks(words: Iterable[str]) -> list[str]:
     return [_MASK.sub(lambda mask: EXPRESSIONS[mask[0]], word) for word in words]
 
 
-def read_google(path: Path, annotator: int = 1) -> Read:
+def read_google(path: Path) -> Read:
     """Read Google's 1,000 test sentences, or others in the layout `{"text": str, "summaries": [str]}` a line.
 
-    By the words of `segment.UNIT` they are about as long as table 9 says (27.86; 27.71). Annotators are counted from 1.
+    By the words of `segment.UNIT` they are about as long as table 9 says (27.86; 27.71). The first summary counts.
     """
-    return _drop_faulty(path, _list_google(path, annotator))
+    return _drop_faulty(path, _list_google(path))
 
 
-def read_broadcast(path: Path, annotator: int = 1, least: int = LEAST) -> Read:
-    """Read broadcast news from the two files of SLAHAN's `share/bcn`; by default the subset of the paper (E18).
+def read_broadcast(path: Path) -> Read:
+    """Read the paper's subset of broadcast news from the two files of SLAHAN's `share/bcn` (E18).
 
-    The folder has `input.txt` and `gold.<annotator>.comp` (1, 2 or 3; the paper's is 1), with a sentence a line and
-    blanks between its tokens; sentences of fewer tokens than `least` are dropped.
+    The folder has `input.txt` and `gold.1.comp`, of the first annotator, with a sentence a line and blanks between its
+    tokens; sentences of fewer tokens than `LEAST` are dropped.
     """
-    return _drop_faulty(path, _list_broadcast(path, annotator), least)
+    return _drop_faulty(path, _list_broadcast(path), LEAST)
 
 
-def read_colloquial(path: Path, held_out: int = HELD_OUT) -> Read:
+def read_colloquial(path: Path) -> Read:
     """Read Colloquial-SC in its official order: the last 150 for testing, the 150 before for validation (NDD-27).
 
     Lines are in twos: `number <tab> words`, `<tab> labels`, Python literals. The order is that of all rows, those
     included that are no literals. Masks stay: see `replace_masks`.
     """
-    return _drop_faulty(path, _list_colloquial(path, held_out))
+    return _drop_faulty(path, _list_colloquial(path))
 
 
 def read(path: Path) -> Read:
@@ -107,21 +107,18 @@ def _drop_faulty(path: Path, items: Iterable[_Item], least: int = 1) -> Read:
     return Read(sentences, pl.DataFrame(dropped, schema=DROPPED, orient="row"))
 
 
-def _list_google(path: Path, annotator: int) -> Iterator[_Item]:
-    if annotator < 1:
-        raise ValueError(f"annotators are counted from 1, found {annotator}")
-    expected = f"a list of {annotator} or more texts"
+def _list_google(path: Path) -> Iterator[_Item]:
     for file in find_files(path, "*.jsonl"):
         for row, (line, entry) in enumerate(read_json_lines(file), 1):
             location = f"{file}, line {line}"
-            is_valid = is_text_list(entry.get("summaries"), may_be_blank=True) and len(entry["summaries"]) >= annotator
-            summaries = check_field(entry, "summaries", location, expected, is_valid)
+            is_valid = is_text_list(entry.get("summaries"), may_be_blank=True) and entry["summaries"]
+            summaries = check_field(entry, "summaries", location, "a list of texts", is_valid)
             words = UNIT.findall(check_text(entry, "text", location, may_be_blank=True))
-            yield _Item(f"{file.name}:{row}", words, _align(words, summaries[annotator - 1]), "en", "test")
+            yield _Item(f"{file.name}:{row}", words, _align(words, summaries[0]), "en", "test")
 
 
-def _list_broadcast(path: Path, annotator: int) -> Iterator[_Item]:
-    source, gold = path / "input.txt", path / f"gold.{annotator}.comp"
+def _list_broadcast(path: Path) -> Iterator[_Item]:
+    source, gold = path / "input.txt", path / "gold.1.comp"
     for pair in zip_longest(read_lines(source), read_lines(gold)):
         if None in pair:
             short, line = (source, pair[1][0]) if pair[0] is None else (gold, pair[0][0])
@@ -131,7 +128,7 @@ def _list_broadcast(path: Path, annotator: int) -> Iterator[_Item]:
         yield _Item(f"{source.name}:{number}", words, _align(words, compressed), "en", "test")
 
 
-def _list_colloquial(path: Path, held_out: int) -> Iterator[_Item]:
+def _list_colloquial(path: Path) -> Iterator[_Item]:
     if path.is_file():
         raise BadInput(f"{path}: expected the folder that holds alldata-*.txt and shuffled_idx-*.txt")
     data, order = (find_files(path, pattern)[0] for pattern in ("alldata-*.txt", "shuffled_idx-*.txt"))
@@ -151,7 +148,7 @@ def _list_colloquial(path: Path, held_out: int) -> Iterator[_Item]:
     if sorted(places) != [*range(len(items))] or not items:
         raise BadInput(f"{order}: expected each number from 0 to {len(items) - 1}, the items of {data.name}, once")
     for rank, place in enumerate(places, 1):
-        parts = 1 + (rank > len(items) - 2 * held_out) + (rank > len(items) - held_out)
+        parts = 1 + (rank > len(items) - 2 * HELD_OUT) + (rank > len(items) - HELD_OUT)
         yield items[place]._replace(split=SPLITS[parts - 1])
 
 

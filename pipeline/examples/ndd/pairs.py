@@ -12,7 +12,7 @@ supervised test.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -90,14 +90,12 @@ def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, shar
 
     Returns test, pair_id, sentence_id, one (the sentence's words [n]), other (with new ones [n]), is_positive, places
     (of the new words, from 0, the same in both pairs of a sentence), a positive row before its negative one; and why
-    sentences gave no pair: no_words, no_verbs, no_features, few_places. BadInput: no such test, or a sentence has
-    columns of different lengths or another's id. Missing: the synonym-antonym test needs WordNet. ValueError: the share
-    is not in (0, 1].
+    sentences gave no pair: no_words, no_verbs, no_features, few_places. BadInput: no such test. Missing: the
+    synonym-antonym test needs WordNet. ValueError: the share is not in (0, 1].
     """
     check_name("test", test, TESTS)
     if not 0 < share <= 1:
         raise ValueError(f"the share of words to replace should be in (0, 1], not {share}")
-    _check_sentences(sentences)
     replace, rows, dropped = TESTS[test](sentences), [], []
     for sentence in sentences:
         replacements = _edit_sentence(sentence, test, replace, seed, share)
@@ -110,17 +108,6 @@ def generate(sentences: Sequence[Sentence], test: str, *, seed: int = SEED, shar
             pair_id = f"{test}:{sentence.sentence_id}:{name}"
             rows.append((test, pair_id, sentence.sentence_id, [*sentence.words], other, side == 0, places))
     return Read(pl.DataFrame(rows, SCHEMA, orient="row"), pl.DataFrame(dropped, DROPPED, orient="row"))
-
-
-def _check_sentences(sentences: Iterable[Sentence]) -> None:
-    names = set()
-    for name, *columns in sentences:
-        if name in names:
-            raise BadInput(f"sentence_id should differ between sentences, found {name!r:.60} twice")
-        names.add(name)
-        if len(set(sizes := [*map(len, columns)])) > 1:
-            expected = "words, upos, lemmas and features of one length"
-            raise BadInput(f"sentence {name!r:.60}: expected {expected}, found {', '.join(map(str, sizes))}")
 
 
 def _edit_sentence(sentence: Sentence, test: str, replace: Replace, seed: int, share: float) -> dict[int, Pair] | str:

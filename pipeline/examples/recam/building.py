@@ -18,7 +18,7 @@ from pipeline.examples.recam import items as cloze
 from pipeline.examples.recam.items import OPTIONS, PLACEHOLDER, SCHEMA, normalise
 from pipeline.io.hashes import hash_number, hash_text
 from pipeline.progress import track
-from pipeline.reasons import find_fault
+from pipeline.reasons import Read
 from pipeline.text import concreteness, wordnet
 from pipeline.text.senses import Sense
 from pipeline.text.tagging import Analyzer, Token
@@ -276,40 +276,30 @@ def assign_folds(items: pl.DataFrame, count: int = FOLDS, seed: int = SEED) -> p
     return articles.replace_strict(distinct, pl.Series(places, dtype=pl.Int64)).alias("fold")
 
 
-class Choices(NamedTuple):
-    """Items with five options, those that have too few, and what became of every candidate."""
-
-    items: pl.DataFrame  # as of `cloze`
-    dropped: pl.DataFrame  # reason (too_few_choices), row_key (the item_id)
-    candidates: pl.DataFrame  # item_id, word, token_count, best_rank, reason; null for those taken
-
-
 def choose_options(
     items: pl.DataFrame,
     candidates: pl.DataFrame,
     vectors: Vectors | None = None,
     threshold: float = SIMILAR,
     seed: int = SEED,
-) -> Choices:
+) -> Read:
     """Choose four wrong options for each item: of the words left in its pool those that most readers named.
 
-    Then the better best rank and the alphabet decide. A word goes as gold, form_of_gold, synonym_of_gold,
-    similar_to_gold (its cosine with the gold word is above the threshold; nothing is without vectors) or less_frequent.
+    Then the better best rank and the alphabet decide. Left out are the gold word, its forms and synonyms, and words
+    whose cosine with it is above the threshold (none is without vectors). Rows are as of `items`; an item with fewer
+    than four words is dropped as too_few_choices.
     """
     words = candidates.with_columns(pl.col("word").str.to_lowercase()).group_by("item_id", "word")
-    rows = words.agg(token_count=pl.len().cast(pl.Int64), best_rank=pl.col("rank").min().cast(pl.Int64))
+    rows = words.agg(token_count=pl.len().cast(pl.Int64), best_rank=pl.col("rank").min())
     rows = rows.join(items.select("item_id", pl.col("answer").str.to_lowercase()), on="item_id", how="inner")
-    reasons = _find_reasons(rows.select("answer", "word").unique(), vectors, threshold)
-    rows = rows.join(reasons, on=["answer", "word"])
-    rows = rows.sort("item_id", pl.col("reason").is_not_null(), -pl.col("token_count"), "best_rank", "word")
-    is_less_frequent = pl.col("reason").is_null() & (pl.int_range(pl.len()).over("item_id") >= OPTIONS - 1)
-    rows = rows.with_columns(reason=pl.when(is_less_frequent).then(pl.lit("less_frequent")).otherwise("reason"))
-    wrong_words = rows.filter(pl.col("reason").is_null()).group_by("item_id", maintain_order=True).agg(wrong="word")
+    wrong_pairs = _select_wrong(rows.select("answer", "word").unique(), vectors, threshold)
+    rows = rows.join(wrong_pairs, on=["answer", "word"]).sort("item_id", -pl.col("token_count"), "best_rank", "word")
+    wrong_words = rows.group_by("item_id", maintain_order=True).agg(wrong=pl.col("word").head(OPTIONS - 1))
     options = items.join(wrong_words, on="item_id", how="left", maintain_order="left")
     has_enough = pl.col("wrong").list.len().fill_null(0) == OPTIONS - 1
     chosen_items = [place_options(row, seed) for row in options.filter(has_enough).iter_rows(named=True)]
     too_few = options.filter(~has_enough).select(reason=pl.lit("too_few_choices"), row_key="item_id")
-    return Choices(pl.DataFrame(chosen_items, schema=SCHEMA), too_few, rows.drop("answer"))
+    return Read(pl.DataFrame(chosen_items, schema=SCHEMA), too_few)
 
 
 def place_options(row: dict[str, object], seed: int) -> dict[str, object]:
@@ -320,21 +310,17 @@ def place_options(row: dict[str, object], seed: int) -> dict[str, object]:
     return {**item, "options": [options[place] for place in order], "label": order.index(0)}
 
 
-def _find_reasons(pairs: pl.DataFrame, vectors: Vectors | None, threshold: float) -> pl.DataFrame:
-    """answer, word and why the word may not stand beside the answer, or null."""
+def _select_wrong(pairs: pl.DataFrame, vectors: Vectors | None, threshold: float) -> pl.DataFrame:
+    """Select the pairs of an answer and a word in which the word is not right as well."""
     cosines = np.zeros(pairs.height)
     if vectors and pairs.height:
         answer_vectors, word_vectors = (vectors(pairs[name].to_list()) for name in ("answer", "word"))
         lengths = np.linalg.norm(answer_vectors, axis=1) * np.linalg.norm(word_vectors, axis=1)
         cosines = np.einsum("nd,nd->n", answer_vectors, word_vectors) / np.maximum(lengths, 1e-12)
-    reasons: list[str | None] = []
-    for (answer, word), cosine in zip(pairs.iter_rows(), cosines.tolist(), strict=True):
-        gold_forms = {wordnet.lemmatize(answer, upos) for upos in wordnet.POS}
-        word_forms = {wordnet.lemmatize(word, upos) for upos in wordnet.POS}
-        synonyms = {name for form in gold_forms | {answer} for name in wordnet.find_pools(form).synonyms}
-        is_form, is_synonym = bool(gold_forms & word_forms), bool(synonyms & (word_forms | {word}))
-        reason = find_fault(
-            gold=word == answer, form_of_gold=is_form, synonym_of_gold=is_synonym, similar_to_gold=cosine > threshold
-        )
-        reasons.append(reason)
-    return pairs.with_columns(reason=pl.Series(reasons, dtype=pl.String))
+    is_wrong = cosines <= threshold
+    for row, (answer, word) in enumerate(pairs.iter_rows()):
+        gold_forms = {answer, *(wordnet.lemmatize(answer, upos) for upos in wordnet.POS)}
+        word_forms = {word, *(wordnet.lemmatize(word, upos) for upos in wordnet.POS)}
+        synonyms = {name for form in gold_forms for name in wordnet.find_pools(form).synonyms}
+        is_wrong[row] &= word_forms.isdisjoint(gold_forms | synonyms)
+    return pairs.filter(is_wrong)

@@ -30,7 +30,7 @@ def read(path: Path) -> Read:
     rows, dropped = [], []
     for number, entry in read_json_lines(path, "items"):
         item = {"item_id": f"{path.name}:{number}", **_check_item(entry, f"{path}, line {number}")}
-        if _has_equal_options(item):
+        if len({option.strip().lower() for option in item["options"]}) < OPTIONS:
             dropped.append(("same_options", item["item_id"]))
         else:
             rows.append(item)
@@ -49,21 +49,12 @@ def _check_item(entry: dict[str, Any], location: str) -> dict[str, Any]:
     return {"article": entry["article"], "question": entry["question"], "options": options, "label": label}
 
 
-def _has_equal_options(item: dict[str, Any]) -> bool:
-    return len({option.strip().lower() for option in item["options"]}) < OPTIONS
-
-
 def write(path: Path, items: pl.DataFrame) -> None:
-    """Write items, without their ids, in the official format; BadInput, and no file, if `read` would not take one."""
+    """Write items, without their ids, in the official format."""
     lines = []
-    for row in items.select(*SCHEMA).iter_rows(named=True):
-        location, options = f"{path}, item {row.pop('item_id')}", row.pop("options")
-        if not isinstance(options, list) or len(options) != OPTIONS:
-            raise BadInput(f"{location}: field 'options' should hold {OPTIONS}, found {options!r:.60}")
-        label = row.pop("label")
-        entry = {**row, **{f"option_{place}": option for place, option in enumerate(options)}, "label": label}
-        if _has_equal_options(_check_item(entry, location)):
-            raise BadInput(f"{location}: field 'options' should hold different words, found {options}")
+    for article, question, options, label in items.select(*[*SCHEMA][1:]).iter_rows():
+        named_options = {f"option_{place}": option for place, option in enumerate(options)}
+        entry = {"article": article, "question": question, **named_options, "label": label}
         lines.append(json.dumps(entry, ensure_ascii=False) + "\n")
     write_text(path, "".join(lines))
 

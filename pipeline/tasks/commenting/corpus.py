@@ -37,11 +37,6 @@ def load_tokenizers() -> dict[str, segment.Tokenizer]:
     return segment.load_tokenizers(resources=settings.resources())
 
 
-def format_tokenizer(tokenizer: segment.Tokenizer) -> str:
-    """Format a tokenizer's name and version for tables and signatures."""
-    return f"{tokenizer.name} {tokenizer.version}"
-
-
 def plan(rows_per_shard: int = ROWS_PER_SHARD, only: str | None = None) -> list[day_texts.ArticlePart]:
     """Divide the articles that have comments, of all sources or of one, into parts; Missing without any."""
     missing = "no article{} has comments; import some: `undertone import archive.jsonl`"
@@ -64,7 +59,7 @@ def stage_words(part: day_texts.ArticlePart) -> slices.Staged:
     timer = runs.start()
     articles = day_texts.read_part(_scan_commented(part["source"], part["snapshot"]), part)
     tokenizers = load_tokenizers()
-    names = {lang: format_tokenizer(tokenizer) for lang, tokenizer in tokenizers.items()}
+    names = {lang: f"{tokenizer.name} {tokenizer.version}" for lang, tokenizer in tokenizers.items()}
     columns = [*THREAD, "category", "lang", "title_tokens", "content_tokens", "tokenizer"]
     frames = [empty("threads").select(columns)]  # a part may hold no article
     for chunk in articles.iter_slices(_CHUNK):
@@ -124,7 +119,6 @@ def publish(
     staged: Sequence[slices.Staged], day: str, rules: Rules | None = None, run_id: str = "cli", only: str | None = None
 ) -> dict[str, int]:
     """Replace the threads of each source, or of `only` one, and their references; count articles by split or reason."""
-    slices.parse_day(day)
     timer = runs.start(staged)
     rules = rules or Rules()
     tokenized = warehouse.scan_staged("threads", staged) if staged else empty("threads").lazy()
@@ -144,7 +138,6 @@ def publish(
         warehouse.overwrite("reference_comments", partition, corpus.references.filter(is_source), run_id)
         dropped, kept_count = corpus.dropped.filter(is_source), threads["split"].count()
         runs.record_step(source, day, ORIGIN, STEP, kept_count, dropped, rules._asdict(), run_id, timer)
-        timer = runs.start()  # the first source has the time of what all sources share
     parts = corpus.threads.select(pl.coalesce("split", "reason").alias("part")).to_series()
     return dict(parts.value_counts().sort("part").iter_rows())
 
@@ -167,13 +160,10 @@ def build(day: str, rules: Rules | None = None, only: str | None = None, run_id:
     return publish([stage_words(part) for part in plan(only=only)], day, rules, run_id, only)
 
 
-def _is_in_splits(splits: Sequence[str]) -> pl.Expr:
-    return pl.col("split").is_in(splits) if splits else pl.col("split").is_not_null()
-
-
 def read_threads(*splits: str) -> pl.DataFrame:
     """Read the threads of the corpus, or of some splits, in the order of their ids; Missing without any."""
-    threads = warehouse.scan("threads", _is_in_splits(splits)).sort(THREAD).collect()
+    is_selected = pl.col("split").is_in(splits) if splits else pl.col("split").is_not_null()
+    threads = warehouse.scan("threads", is_selected).sort(THREAD).collect()
     if not threads.height:
         of_splits = f" of {' and '.join(splits)}" if splits else ""
         reasons = warehouse.scan("threads").select("reason").drop_nulls().collect()["reason"].value_counts()
@@ -207,7 +197,7 @@ def measure_corpus(source: str | None = None) -> pl.DataFrame:
 def count_vocabulary(source: str | None = None) -> int:
     """Count the distinct words of the articles of the corpus and of the comments that `measure_corpus` counts."""
     threads, rows = _scan_corpus(source)
-    threads = threads.filter(_is_in_splits(()))
+    threads = threads.drop_nulls("split")
     comments = rows.join(threads.select(THREAD), on=THREAD, how="semi")
     lists = [threads.select(word="title_tokens"), threads.select(word="content_tokens"), comments.select(word="tokens")]
     words = pl.concat([rows.explode("word").unique() for rows in lists])

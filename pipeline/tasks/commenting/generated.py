@@ -13,7 +13,6 @@ from pipeline import __version__, warehouse
 from pipeline.collect.clean import hash_text
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.models.devices import choose_device
-from pipeline.slices import parse_day
 from pipeline.tables import TABLES, empty
 from pipeline.tasks.commenting import commenters, corpus
 from pipeline.tasks.commenting.commenters import RETRIEVING, SYSTEMS
@@ -132,7 +131,6 @@ def generate(
     day: str, system: str, *, ref: str | None = None, decoding: "Decoding | None" = None, run_id: str = "cli"
 ) -> int:
     """Generate comments by one system on the test articles; return their count. Articles without one are `dropped`."""
-    parse_day(day)
     timer = runs.start()
     if system == PRETRAINED and ref is None:
         raise BadInput("a pretrained commenter is a folder of `undertone train commenter --from`; name its folder")
@@ -189,7 +187,6 @@ def _write_comments(
         dropped = without_comment.select("source", reason=pl.lit("no_comment"), row_key="thread_id")
         count, config = source_articles.height - dropped.height, {"system": system}
         runs.record_step(source, day, f"{corpus.ORIGIN}:{system}", STEP, count, dropped, config, run_id, timer)
-        timer = runs.start()
     return comments.height
 
 

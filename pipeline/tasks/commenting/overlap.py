@@ -15,7 +15,6 @@ from pipeline.io.lines import parse_value
 from pipeline.metrics import overlap
 from pipeline.metrics.overlap import scoring
 from pipeline.metrics.overlap.metric import Metric
-from pipeline.slices import parse_day
 from pipeline.tables import TABLES
 from pipeline.tasks.commenting import corpus
 from pipeline.tasks.commenting import grades as grading
@@ -61,7 +60,15 @@ class Files(NamedTuple):
         return self._check_count("group", [line for _, line in _read_lines(self.groups)]) if self.groups else None
 
     def read_grades(self, path: Path) -> list[float]:
-        return self._check_count("grade", [*_read_numbers(path)])
+        grades = []
+        for number, line in _read_lines(path):
+            value = math.nan
+            with suppress(ValueError):
+                value = float(line)
+            if not math.isfinite(value):
+                raise BadInput(f"{path}, line {number}: expected a finite number, found {line[:60]!r}")
+            grades.append(value)
+        return self._check_count("grade", grades)
 
     def _check_count(self, name: str, values: list[Value]) -> list[Value]:
         if len(values) != (count := sum(1 for _ in _read_lines(self.candidates))):
@@ -139,16 +146,6 @@ def _name_files(files: Files, other: Path | None) -> Iterator[None]:
         raise BadInput(f"{', '.join(map(str, filter(None, paths)))}: {error}") from error
 
 
-def _read_numbers(path: Path) -> Iterator[float]:
-    for number, line in _read_lines(path):
-        value = math.nan
-        with suppress(ValueError):
-            value = float(line)
-        if not math.isfinite(value):
-            raise BadInput(f"{path}, line {number}: expected a finite number, found {line[:60]!r}")
-        yield value
-
-
 def _read_candidates(path: Path, cut: Cut) -> Iterator[list[str]]:
     return (cut(line) for _, line in _read_lines(path))
 
@@ -198,7 +195,6 @@ def read_references(preset: str = PRESET) -> pl.DataFrame:
 
 def measure(day: str, preset: str = PRESET, run_id: str = "cli") -> dict[str, int]:
     """Measure generated comments by the references of their article into `metric_scores`; count rows by source."""
-    parse_day(day)
     timer = runs.start()
     grading.prune(run_id)
     rows, metrics = read_material(preset)
@@ -208,7 +204,6 @@ def measure(day: str, preset: str = PRESET, run_id: str = "cli") -> dict[str, in
         scored = pl.concat(_sign(score(metrics, part, flag), metrics, flag, preset) for flag in (False, True))
         counts[source] = warehouse.overwrite("metric_scores", warehouse.make_slice(source=source), scored, run_id)
         runs.record_step(source, day, "generated", "measure", counts[source], None, {"weights": preset}, run_id, timer)
-        timer = runs.start()  # the first source has the time of what all sources share
     if not rows.height:
         raise Missing("no generated comment has references; see `undertone commenting build` and `generate`")
     return counts
@@ -252,7 +247,7 @@ def score(metrics: Sequence[Metric], rows: pl.DataFrame, is_weighted: bool) -> p
 
 
 def _sign(rows: pl.DataFrame, metrics: Sequence[Metric], is_weighted: bool, preset: str) -> pl.DataFrame:
-    tokenizers = "+".join(sorted(set(map(corpus.format_tokenizer, corpus.load_tokenizers().values()))))
+    tokenizers = "+".join(sorted({f"{tool.name} {tool.version}" for tool in corpus.load_tokenizers().values()}))
     facts = f"weights:{preset if is_weighted else 'none'}|tokens:{tokenizers}"
     signatures = {metric.name: f"{metric.name}|{metric.signature}|{facts}" for metric in metrics}
     signature = pl.col("metric").replace_strict(signatures, return_dtype=pl.String)

@@ -243,7 +243,6 @@ def fetch_threads(
     the pages fetched before are written and `stopped` is the reason; without any such page, Refused is raised.
     SchemaDrift is raised after the readable pages are written.
     """
-    parse_day(day)
     key = (key.encode() if isinstance(key, str) else key) or settings.user_key()
     make_folder(settings.home())
     spool = fetch.Spool(settings.spool_uri())

@@ -66,7 +66,6 @@ def write_tables(
     """Write batches of records to the tables; return the counts of each source."""
     window = parse_window(selection.first_day, selection.last_day)
     config = {**config, **{name: value for name, value in selection._asdict().items() if value}}
-    parse_day(day)
     started = runs.start()
     scratch = warehouse.create_attempt("collect")
     intakes: dict[str, _Intake] = {}
@@ -133,7 +132,6 @@ class _Intake:
 
     def write(self, config: Mapping[str, object], run_id: str, started: runs.Start) -> Collected:
         """Deduplicate and find contexts bucket by bucket, then write the tables."""
-        started = started._replace(byte_count=warehouse.count_bytes_written())  # of this source alone
         content = pl.exclude("thread_id").replace("", None).drop_nulls().last()  # often one row of a thread has it
         articles = self._scan("articles").group_by("thread_id", maintain_order=True).agg(content).collect()
         articles = articles.with_columns(pl.col("text").fill_null(""))

@@ -6,10 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import __version__, settings, warehouse
+from pipeline import settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.metrics import weeks
 from pipeline.slices import parse_day
+from pipeline.tables import empty
 from pipeline.tasks.impscore import references
 from pipeline.tasks.record import pages
 
@@ -73,23 +74,18 @@ def write(day: str) -> str:
 
 def _describe_shipped(model_id: str) -> dict[str, Any] | None:
     """Describe the shipped model as a row of `models`; return None for another model."""
-    from pipeline.tasks.impscore import scoring
+    from pipeline.tasks.impscore import scoring, train
     from pipeline.training import registry
 
     shipped = registry.read(scoring.SHIPPED)
     if shipped.model_id != model_id:
         return None
-    heads = shipped.config["heads"].values()
-    encoders = {name: ", ".join(head[name] for head in heads) for name in ("encoder", "encoder_revision")}
-    return encoders | {
-        "model_id": model_id, "day": "any day: the model ships with Undertone", "config": shipped.config["profile"],
-        "data_hash": shipped.config["data_hash"], "completion_models": ["language models, for the sample"],
-        "code_version": __version__,
-    }  # fmt: skip
+    row = train.describe_model({}, shipped.config, empty("evaluations")).build_row({"is_promoted": True})
+    day, writers = "any day: the model ships with Undertone", ["language models, for the sample"]
+    return {**row, "model_id": model_id, "day": day, "config": shipped.config["profile"], "completion_models": writers}
 
 
 def _collect_contents(day: str) -> Any:
-
     values = [parse_day(day)]
     scores = warehouse.query(
         "select source, lang, implicitness, percentile, signature, model_id from comments_scored where day = ?", values
@@ -116,34 +112,14 @@ def _collect_contents(day: str) -> Any:
     }  # fmt: skip
 
 
-_DAYS = "day > ? as is_now, case when day > ? then day else day + 7 end as weekday"
-_THREADS = f"""
-with scored as (
-    select source, lang, thread_id, implicitness, {_DAYS} from comments_scored
-    where day > ? and day <= ? and model_id = ?
-),
-matched as (  -- a day of a source that both weeks have
-    select * from scored
-    qualify bool_or(is_now) over (partition by source, lang, weekday)
-        and bool_or(not is_now) over (partition by source, lang, weekday)
-),
-quarters as (
-    select source, lang, count(distinct weekday) as day_count,
-        quantile_cont(implicitness, 0.25) as first_quarter, quantile_cont(implicitness, 0.75) as last_quarter
-    from matched where not is_now group by source, lang
-)
-
-select source, lang, thread_id, is_now, day_count, first_quarter, last_quarter, count(*) as comment_count,
-    sum(implicitness) as total, count(*) filter (implicitness < first_quarter) as low_count,
-    count(*) filter (implicitness > last_quarter) as high_count
-from matched join quarters using (source, lang) group by all order by all
-"""  # noqa: S608
-_CORRECTED = f"""
-select source, lang, {_DAYS}, comment_count, corrected_mean, corrected_low, corrected_high,
+_THREADS = Path(__file__).with_name("weeks.sql").read_text(encoding="utf-8")
+_CORRECTED = """
+select source, lang, day > ? as is_now, case when day > ? then day else day + 7 end as weekday,
+    comment_count, corrected_mean, corrected_low, corrected_high,
     regexp_replace(correction, ', \\d+ judged comments$', '') as judge
 from implicitness_by_source_day
 where day > ? and day <= ? and (source, lang, day) in (select source, lang, day from comments_scored where model_id = ?)
-"""  # noqa: S608
+"""
 _EXAMPLES = """
 select ? as way, source, lang, implicitness, percentile, text, title, like_count from comments_scored
 where source = ? and lang = ? and day = ? and model_id = ? and ? * (implicitness - ?) > 0

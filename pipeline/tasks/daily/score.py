@@ -145,7 +145,6 @@ def _publish_words(staged: Staged | None, day: str, model_id: str, run_id: str) 
 
 def run(day: str, on_progress: OnProgress = lambda _: None, explained: int = 0) -> int:
     """Score a day in this process, and explain so many comments of each end; return the count of comments."""
-    parse_day(day)
     pins = pin(day)
     staged = [score_shard(shard, pins, on_progress) for shard in plan_shards(day, pins)]
     words = stage_words(staged, day, pins, explained, on_progress) if explained else None

@@ -84,10 +84,11 @@ def _list_texts(node: Any) -> Iterator[str]:
 
 
 def _blank_quotes(node: Any, quotes: set[str], targets: Targets) -> Any:
-    strings = list(_list_strings(node))
+    strings: dict[str, None] = {}
+    _map_strings(node, lambda text, _: strings.setdefault(text))
     if not strings:
         return node
-    texts = pl.Series("text", strings).unique()
+    texts = pl.Series("text", [*strings])
     frame = texts.to_frame().with_columns(clean=normalise(texts))
     is_target = pl.col("clean").is_in(targets.texts.implode()).fill_null(value=False)
     is_hit = has_mark(targets, "text") | has_mark(targets, "clean")
@@ -95,25 +96,20 @@ def _blank_quotes(node: Any, quotes: set[str], targets: Targets) -> Any:
         is_hit |= pl.col("text").str.contains_any(sorted(quotes))
     hits = set(frame.filter(is_hit.fill_null(value=False))["text"])
     whole_texts = set(frame.filter(is_target)["text"])
-    return _blank_strings(node, hits, whole_texts) if hits or whole_texts else node
+
+    def blank(text: str, name: str) -> str:  # a whole text in a field of texts alone: `ok` may be a state elsewhere
+        return "" if text in hits or (name in _TEXT_FIELDS and text in whole_texts) else text
+
+    return _map_strings(node, blank) if hits or whole_texts else node
 
 
-def _list_strings(node: Any) -> Iterator[str]:
-    for value in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
-        if isinstance(value, str):
-            yield value
-        else:
-            yield from _list_strings(value)
-
-
-def _blank_strings(node: Any, hits: set[str], whole_texts: set[str], name: str = "") -> Any:
-    """Empty the strings in `hits`, and those in `whole_texts` in a field of texts: `ok` may be a state elsewhere."""
+def _map_strings(node: Any, change: Callable[[str, str], Any], name: str = "") -> Any:
+    """Change the strings of a node, each with the name of its field."""
     if isinstance(node, list):
-        return [_blank_strings(item, hits, whole_texts, name) for item in node]
+        return [_map_strings(item, change, name) for item in node]
     if isinstance(node, dict):
-        return {name: _blank_strings(value, hits, whole_texts, name) for name, value in node.items()}
-    is_blanked = isinstance(node, str) and (node in hits or (name in _TEXT_FIELDS and node in whole_texts))
-    return "" if is_blanked else node
+        return {name: _map_strings(value, change, name) for name, value in node.items()}
+    return change(node, name) if isinstance(node, str) else node
 
 
 def clean_page(body: str, source: str, url: str, targets: Targets) -> str | None:

@@ -11,7 +11,6 @@ from pipeline.examples import sources
 from pipeline.examples.impscore import pairs as examples
 from pipeline.examples.splits import SEED
 from pipeline.llm import prompt, request
-from pipeline.slices import parse_day
 from pipeline.tables import empty
 from pipeline.tasks.record import runs
 from pipeline.tasks.record.replace import replace_rows
@@ -72,9 +71,8 @@ def check_files(path: str | None, prompts: str | None) -> None:
         prompt.check_sources(Path(prompts).expanduser(), ())
 
 
-def replay_cassette(day: str, path: str | None = None, run_id: str = "cli") -> list[str]:
+def replay_cassette(path: str | None = None, run_id: str = "cli") -> list[str]:
     """Add the answers of a cassette, by default the sample's, to `completions`; return its sources."""
-    parse_day(day)
     rows = request.read_cassette(sample.COMPLETIONS if path in (None, "sample") else Path(str(path)).expanduser())
     cassette_sources = sorted(rows["source"].unique())
     for source in cassette_sources:

@@ -81,7 +81,6 @@ def _add_comments(
         tasks, day_dropped = (frame.filter(source=source, day=day) for frame in (existing_tasks, dropped))
         origin = format_origin(project)
         runs.record_step(source, str(day), origin, "select", tasks.height, day_dropped, config, run_id, timer)
-        timer = runs.start()  # the first source has the time of what all sources share
     return count
 
 
@@ -139,12 +138,11 @@ def push(project: str, step: Step, tool: Tool, studio: Studio | None = None) -> 
 
 
 def export(folder: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None, sheets: Sequence[str] = ()) -> None:
-    """Write tasks.jsonl, the guidelines, a sheet for each named rater, and an empty folder for labels."""
+    """Write the files of `projects.export`, with a sheet for each named rater."""
     from pipeline.report.labelling import data_card
 
     pages = {f"guidelines_{lang}.html": data_card.render_guidelines(lang) for lang in ("zh", "en")}
     projects.export(folder, tasks, schema.CSD, pages, dict.fromkeys(sheets, tasks), labels=labels)
-    (folder / "labels").mkdir(exist_ok=True)
 
 
 def collect(project: str, step: Step, tool: Tool, studio: Studio | None = None, run_id: str = "cli") -> dict[str, int]:
@@ -170,8 +168,7 @@ def collect(project: str, step: Step, tool: Tool, studio: Studio | None = None, 
             names = [f"{number} ({task})" for task, number in stuck.select("task_id", "studio_id").head(10).rows()]
             why = "an answer lacks a field that was asked for, or its rater does not count (see `dropped`)"
             what = f"{stuck.height} tasks wait, but Label Studio has all answers it wants and gives them to no rater"
-            title = get_step_project(project, step).title
-            log.warning("%s: %s: %s; correct them there: %s", title, what, why, ", ".join(names))
+            log.warning("%s: %s: %s; correct them there: %s", target.title, what, why, ", ".join(names))
     return {"tasks": tasks.height, "labels": projects.read_labels(project).height, "waiting": waiting_count}
 
 

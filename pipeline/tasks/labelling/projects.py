@@ -143,13 +143,13 @@ def export(
     lang: str = "zh",
     labels: pl.DataFrame | None = None,
 ) -> int:
-    """Write tasks.jsonl, the guidelines, and a sheet for each rater; return the task count.
+    """Write tasks.jsonl, the guidelines, a sheet for each rater, and an empty folder for labels; return the task count.
 
     `guidelines` has texts by the name of their file; that of `guidelines.md` is in the sheets, too. `sheets` has a
     rater's tasks by the rater's name; their language is zh or en.
     """
     check_raters(tuple(sheets))
-    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "labels").mkdir(parents=True, exist_ok=True)
     for file_name, text in guidelines.items():
         (folder / file_name).write_text(text, encoding="utf-8")
     guide = guidelines.get("guidelines.md", "")
@@ -248,7 +248,6 @@ def assign(
     place = str(project.folder)
     if tool == "files":
         export(project.folder)
-        (project.folder / "labels").mkdir(exist_ok=True)
     if tool == "label_studio":
         push(project, tasks, studio)
         with _connect(project, studio) as (client, number):
@@ -300,9 +299,6 @@ def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
         latest, _ = stages.drop_repeats(pl.concat([current, fresh]).unique(maintain_order=True))
         return latest.with_columns(project=pl.lit(name)).select(empty("labels").columns)
 
-    current = warehouse.scan("labels", pl.col("project") == name)
-    if merge(current).sort(stages.KEY).equals(rows := current.collect().sort(stages.KEY)):
-        return rows.height
     return warehouse.replace("labels", warehouse.make_slice(project=name), merge, run_id)
 
 

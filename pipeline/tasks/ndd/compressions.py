@@ -125,7 +125,6 @@ def check_params(params: Mapping[str, Any]) -> None:
     if params["model"] and params.get("adapt"):
         raise BadInput("model and adapt: an adapted encoder replaces the model; give one of the two")
     job = make_job(params, "", params["model"])
-    systems.check_distance(job.distance)
     masked_lm.check_ref(job.ref)
     if job.syntax:
         list(trees.read(Path(job.syntax)))

@@ -42,12 +42,19 @@ _BATCH_SIZE = 512  # sentences
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DistanceOptions:
-    """The numbers of the distance."""
+    """The numbers of the distance; BadInput if one is none of its choices or out of range."""
 
     divergence: Divergence = "kl"
     weighting: str = "balanced"
     mu: float = MU
     nu: float = 1.0  # below 1 later words are dropped more easily
+
+    def __post_init__(self) -> None:
+        if self.divergence not in DIVERGENCES or self.weighting not in WEIGHTS:
+            expected = f"a divergence of {', '.join(DIVERGENCES)} and weights of {', '.join(WEIGHTS)}"
+            raise BadInput(f"expected {expected}; found {self.divergence!r} and {self.weighting!r}")
+        if not 0 < self.mu <= 1 or not 0 < self.nu <= 1:
+            raise BadInput(f"mu and nu should be above 0 and at most 1, found {self.mu} and {self.nu}")
 
     def format_signature(self, lm: masked_lm.LoadedModel) -> str:
         """Name model, divergence and weights."""
@@ -80,15 +87,6 @@ def get_system(name: str) -> System:
     return SYSTEMS[check_name("system", name, SYSTEMS)]
 
 
-def check_distance(options: DistanceOptions) -> None:
-    """Raise BadInput if an option of the distance is none of its choices or out of range."""
-    if options.divergence not in DIVERGENCES or options.weighting not in WEIGHTS:
-        expected = f"a divergence of {', '.join(DIVERGENCES)} and weights of {', '.join(WEIGHTS)}"
-        raise BadInput(f"expected {expected}; found {options.divergence!r} and {options.weighting!r}")
-    if not 0 < options.mu <= 1 or not 0 < options.nu <= 1:
-        raise BadInput(f"mu and nu should be above 0 and at most 1, found {options.mu} and {options.nu}")
-
-
 def compress_sentences(
     words: Sequence[Sequence[str]],
     method: Method,
@@ -96,14 +94,11 @@ def compress_sentences(
     heads: Sequence[Sequence[int]] | None = None,
     on_progress: OnProgress = lambda _: None,
 ) -> list[Compression]:
-    """Compress sentences by a system, in batches, so that memory does not grow with their number."""
-    scorer_name, has_trees = get_system(method.system)
-    if not has_trees:
-        heads = None
-    elif heads is None:
-        need = "drops only whole subtrees and needs a tree of each sentence"
-        raise BadInput(f"{method.system} {need}: --syntax F.conllu")
-    check_distance(method.distance)
+    """Compress sentences by a system, in batches, so that memory does not grow with their number.
+
+    `heads` are of the trees that systems need which drop only whole subtrees.
+    """
+    scorer_name = get_system(method.system).scorer
     if scorer_name in STATE_SCORERS and masked_lm.is_count_model(lm):
         need = "compares the states of a transformer, and a model of counts has none"
         raise BadInput(f"{scorer_name} {need}; give --model")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypedDict
 import polars as pl
 
 from pipeline import __version__, left_out, slices, warehouse
-from pipeline.errors import BadInput, check_name
+from pipeline.errors import BadInput
 from pipeline.examples.recam import balance, building, items, summaries
 from pipeline.io.atomic import check_empty, create_folder
 from pipeline.metrics.recam import reading
@@ -23,25 +23,11 @@ from pipeline.tasks.recam import readers, targets
 from pipeline.tasks.recam.targets import RULES, Rules
 from pipeline.tasks.record import model_registry, runs
 
-CHOICE_RULES = ("paper", "balanced")
 READERS = ("gated", "attentive", "gloss")
 STEP = "cloze_items"
 DEPTH = 50  # words of each reader that are kept; the paper's rule looks at ten
 PROPOSALS = {"item_id": pl.String(), "reader": pl.String(), "word": pl.String(), "rank": pl.Int64()}
 SOURCE = "file"  # of articles that are in no table
-
-
-class Choosing(NamedTuple):
-    """How wrong options are chosen (section 3.5)."""
-
-    rule: str = "paper"  # the commonest proposals; balanced: options alone do not give the answer away
-    vectors: str | None = None  # for the readers, in GloVe's format; None: the encoder's
-    seed: int = building.SEED
-    is_small: bool = False  # readers for a few thousand items and a CPU
-    numbers: Mapping[str, Any] = {}  # further changes to the readers' recipes
-
-
-CHOOSING = Choosing()
 
 
 class Job(TypedDict):
@@ -61,22 +47,13 @@ class ChosenItems(NamedTuple):
     retrieval: pl.DataFrame  # reader, mrr, recall_1, recall_5, recall_10, row_count (Tables 3 and 4)
 
 
-def parse_choosing(values: Mapping[str, Any]) -> Choosing:
-    """Make `Choosing` from the params of a DAG or the options of a command; null values keep their default."""
-    choosing = Choosing(**targets.select_fields(values, Choosing._fields))
-    numbers = {name: value for name, value in choosing.numbers.items() if name not in targets.NUMBERS}
-    choosing = choosing._replace(numbers=numbers)
-    check_name("rule", choosing.rule, CHOICE_RULES)
-    return choosing
-
-
 def check_params(params: Mapping[str, Any]) -> None:
     """Raise BadInput for numbers and files of a run that its readers could not use."""
     from pipeline.training.recam import readers as training
 
-    choosing = parse_choosing(params)
+    numbers = targets.parse_rules(params).numbers
     for reader in READERS:
-        training.make_recipe(reader, over="vocabulary", **choosing.numbers)
+        training.make_recipe(reader, over="vocabulary", **numbers)
     module = readers.get_module(params["profile"])
     module.make_recipe(params["profile"], epochs=params["epochs"], seed=params["seed"])
     names = ["ratings", "vectors", "conllu"]
@@ -120,24 +97,24 @@ def list_open_items(subtask: str, snapshots: Mapping[str, int | None] | None = N
     return building.build_items(targets.scan_articles(snapshot=snapshots["articles"]).collect(), rows, subtask)
 
 
-def stage_proposals(job: Job, choosing: Choosing) -> slices.Staged:
+def stage_proposals(job: Job, rules: Rules) -> slices.Staged:
     """Train one reader on the other folds and stage its best words for each item of this fold."""
     timer = runs.start()
-    proposals = propose_words(list_open_items(job["subtask"], job["snapshots"]), job, choosing)
+    proposals = propose_words(list_open_items(job["subtask"], job["snapshots"]), job, rules)
     return runs.time_shard(timer, warehouse.stage("cloze_candidates", proposals))
 
 
-def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing) -> pl.DataFrame:
+def propose_words(open_items: pl.DataFrame, job: Job, rules: Rules) -> pl.DataFrame:
     """Propose a reader's best words for items of a fold it has not seen: item_id, reader, word, rank from 1."""
     from pipeline.training.recam import readers as training
 
-    small = training.SMALL if choosing.is_small else {}
-    gloss_changes = {"drawn": 128} if choosing.is_small and job["reader"] == "gloss" else {}
-    recipe = training.make_recipe(job["reader"], over="vocabulary", **{**small, **gloss_changes, **choosing.numbers})
-    is_in_fold = building.assign_folds(open_items, seed=choosing.seed) == job["fold"]
+    small = training.SMALL if rules.is_small else {}
+    gloss_changes = {"drawn": 128} if rules.is_small and job["reader"] == "gloss" else {}
+    recipe = training.make_recipe(job["reader"], over="vocabulary", **{**small, **gloss_changes, **rules.numbers})
+    is_in_fold = building.assign_folds(open_items, seed=rules.seed) == job["fold"]
     train_items, fold_items = open_items.filter(~is_in_fold).drop("split"), open_items.filter(is_in_fold)
     answers = open_items["answer"].unique().sort().to_list()
-    vectors = readers.load_vectors(readers.list_texts(open_items), targets.parse_path(choosing.vectors))
+    vectors = readers.load_vectors(readers.list_texts(open_items), targets.parse_path(rules.vectors))
     glosses = readers.look_up_glosses(answers) if recipe.has_gloss else None
     facts = (readers.hash_items(open_items), asdict(recipe), job["fold"], vectors.revision)
     state = model_registry.locate_state(*facts)
@@ -148,14 +125,14 @@ def propose_words(open_items: pl.DataFrame, job: Job, choosing: Choosing) -> pl.
     return proposals.with_columns(rank=pl.int_range(1, pl.len() + 1).over("item_id").cast(pl.Int64))
 
 
-def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: Choosing, rules: Rules) -> ChosenItems:
+def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, rules: Rules) -> ChosenItems:
     """Choose wrong options for open items from what the readers proposed (section 3.5)."""
-    is_paper = choosing.rule == "paper"
+    is_paper = rules.rule == "paper"
     choose = building.choose_options if is_paper else balance.choose_balanced
     candidates = proposals.filter(pl.col("rank") <= building.TOP) if is_paper else proposals
     vectors = targets.load_static_vectors(rules.vectors)
-    choices = choose(open_items, candidates, vectors, threshold=rules.similar, seed=choosing.seed)
-    chosen_items = open_items.join(choices.items.select("item_id", "options", "label"), on="item_id", how="inner")
+    choices = choose(open_items, candidates, vectors, threshold=rules.similar, seed=rules.seed)
+    chosen_items = open_items.join(choices.rows.select("item_id", "options", "label"), on="item_id", how="inner")
     reports = []
     answers = open_items["answer"].str.to_lowercase().to_list()
     for (reader,), part in proposals.partition_by("reader", as_dict=True, maintain_order=True).items():
@@ -165,15 +142,12 @@ def choose_options(open_items: pl.DataFrame, proposals: pl.DataFrame, choosing: 
     return ChosenItems(chosen_items, choices.dropped, pl.DataFrame(reports))
 
 
-def publish_items(
-    subtask: str, staged: Sequence[slices.Staged], day: str, choosing: Choosing, rules: Rules, run_id: str = "cli"
-) -> int:
+def publish_items(subtask: str, staged: Sequence[slices.Staged], day: str, rules: Rules, run_id: str = "cli") -> int:
     """Replace the items of a subtask by those that get five options; equal ones keep their flags. Return the count."""
-    slices.parse_day(day)
     timer = runs.start(staged)
     open_items = list_open_items(subtask)
     proposals = warehouse.scan_staged("cloze_candidates", staged) if staged else pl.LazyFrame(schema=PROPOSALS)
-    choices = choose_options(open_items, proposals.collect(), choosing, rules)
+    choices = choose_options(open_items, proposals.collect(), rules)
     key = ["item_id", "options", "label"]
 
     def join_flags(current_items: pl.LazyFrame) -> pl.LazyFrame:
@@ -184,12 +158,11 @@ def publish_items(
     count = warehouse.replace("cloze_items", warehouse.make_slice(subtask=subtask), join_flags, run_id)
     sources = open_items.select("source", row_key="item_id")
     dropped = choices.dropped.join(sources, on="row_key", how="left").select("source", "reason", "row_key")
-    config = {**choosing._asdict(), **rules._asdict()}
+    config = {**rules._asdict(), **rules._asdict()}
     for source in open_items["source"].unique().sort():
         kept_count = choices.items.filter(source=source).height
         runs.record_step(source, day, subtask, STEP, kept_count, dropped.filter(source=source), config, run_id, timer)
-        timer = runs.start()  # the first source has the time of what all sources share
-    facts = json.dumps([readers.hash_items(open_items), choosing._asdict()], sort_keys=True)
+    facts = json.dumps([readers.hash_items(open_items), config], sort_keys=True)
     # how well readers found the words left out (Tables 3 and 4); the subset is the reader
     report = choices.retrieval.rename({"reader": "subset", "row_count": "pair_count"})
     evaluations = report.unpivot(index=["subset", "pair_count"], variable_name="metric")
@@ -218,7 +191,6 @@ def build(
     day: str,
     subtasks: Sequence[str] = building.SUBTASKS,
     rules: Rules = RULES,
-    choosing: Choosing = CHOOSING,
     run_id: str = "cli",
     on_progress: OnProgress = lambda _: None,
 ) -> pl.DataFrame:
@@ -227,8 +199,8 @@ def build(
     staged = _run(targets.plan(), partial(targets.stage_targets, rules=rules), on_progress)
     targets.publish_targets(staged, day, rules, run_id)
     for subtask in subtasks:
-        proposals = _run(list_jobs([subtask]), partial(stage_proposals, choosing=choosing), on_progress)
-        publish_items(subtask, proposals, day, choosing, rules, run_id)
+        proposals = _run(list_jobs([subtask]), partial(stage_proposals, rules=rules), on_progress)
+        publish_items(subtask, proposals, day, rules, run_id)
     return count_items()
 
 
@@ -245,7 +217,6 @@ def build_file(
     out: Path,
     subtasks: Sequence[str],
     rules: Rules,
-    choosing: Choosing,
     on_progress: OnProgress = lambda _: None,
     splits: Path | None = None,
 ) -> pl.DataFrame:
@@ -270,8 +241,8 @@ def build_file(
                 f"{path}: {count} articles have a target of {subtask}; expected at least {building.FOLDS}, as wrong "
                 "options are made in folds"
             )
-        proposals = _run(make_jobs(subtask, {}), partial(propose_words, rows, choosing=choosing), on_progress)
-        choices_by_subtask[subtask] = choose_options(rows, pl.concat(proposals), choosing, rules)
+        proposals = _run(make_jobs(subtask, {}), partial(propose_words, rows, rules=rules), on_progress)
+        choices_by_subtask[subtask] = choose_options(rows, pl.concat(proposals), rules)
     untargeted = building.list_untargeted(articles, tokens, subtasks)
     dropped = pl.concat([summarised.dropped, untargeted, *(choice.dropped for choice in choices_by_subtask.values())])
     left_out.record_rows("build", dict(dropped["reason"].value_counts().iter_rows()), str(path))
@@ -283,7 +254,7 @@ def build_file(
                 counts.append((subtask, split, rows.height))
         tokens.drop("source").write_parquet(draft / "targets.parquet")
         dropped.write_csv(draft / "dropped.csv")
-        card: dict[str, Any] = {"file": path.name, "rules": rules._asdict(), "choosing": choosing._asdict()}
+        card: dict[str, Any] = {"file": path.name, "rules": rules._asdict()}
         card["readers"] = {subtask: choice.retrieval.to_dicts() for subtask, choice in choices_by_subtask.items()}
         card |= {"splits": splits and splits.name, **targets.describe_resources(rules), "undertone": __version__}
         (draft / "card.json").write_text(json.dumps(card, indent=1, ensure_ascii=False), encoding="utf-8")

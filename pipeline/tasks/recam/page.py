@@ -21,7 +21,6 @@ _FLAGS = """
 
 def write(day: str) -> str:
     """Write the page of the current tables, with the readers trained for a day; return its path."""
-    parse_day(day)
     evaluations = read_evaluations(day)
     models = evaluations.select("trained_on", "model_id").unique().sort(pl.all()).iter_rows()
     items_of = {subtask: readers.read_all_items(subtask) for subtask in building.SUBTASKS}

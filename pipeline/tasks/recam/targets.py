@@ -25,10 +25,13 @@ LANG = "en"  # WordNet's
 
 
 class Rules(NamedTuple):
-    """Which words are targets; the defaults are the paper's numbers (sections 3.2 to 3.4)."""
+    """How items are made: which words are targets, and how wrong options are chosen.
+
+    The defaults are the paper's numbers (sections 3.2 to 3.5).
+    """
 
     scorer: str | None = None  # folder or id of a scorer, or a file of ratings; None: that in force, else a default
-    vectors: str | None = None  # word vectors in GloVe's format; None: the encoder's
+    vectors: str | None = None  # word vectors in GloVe's format, for the readers too; None: the encoder's
     conllu: str | None = None  # a treebank to train the tagger on, where stanza has no models
     concrete_from: float = concreteness.THRESHOLD
     specific_from: int = wordnet.NONSPECIFIC
@@ -37,6 +40,10 @@ class Rules(NamedTuple):
     senses: str = senses.MEASURES[0]  # the measure that chooses a word's sense
     layer: int = -1
     pooling: Literal["mean", "first"] = "mean"
+    rule: str = "paper"  # the commonest proposals; balanced: options alone do not give the answer away
+    seed: int = building.SEED
+    is_small: bool = False  # readers for a few thousand items and a CPU
+    numbers: Mapping[str, Any] = {}  # further changes to the readers' recipes
 
 
 RULES = Rules()
@@ -51,18 +58,16 @@ def check_subtask(subtask: str) -> str:
 
 def parse_rules(values: Mapping[str, Any]) -> Rules:
     """Make rules from the params of a DAG or the options of a command; null values keep their default."""
-    numbers = select_fields(values.get("numbers") or {}, [*NUMBERS])
-    rules = Rules(**select_fields({**values, **numbers}, Rules._fields))
+    numbers = dict(values.get("numbers") or {})
+    bounded = {name: numbers.pop(name) for name in [*numbers] if name in NUMBERS}
+    fields = {**values, **bounded, "numbers": numbers}.items()
+    rules = Rules(**{name: value for name, value in fields if name in Rules._fields and value is not None})
     for name, (low, high) in NUMBERS.items():
         if type(value := getattr(rules, name)) not in (int, float) or not low <= value <= high:
             raise BadInput(f"{name} should be a number from {low} to {high}; found {value!r}")
     check_name("measure of word senses", rules.senses, senses.MEASURES)
+    check_name("rule", rules.rule, ("paper", "balanced"))
     return rules
-
-
-def select_fields(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Select the values of some names that are not null."""
-    return {name: value for name, value in values.items() if name in names and value is not None}
 
 
 def resolve_rules(day: str, values: Mapping[str, Any], ratings: str | None, run_id: str) -> dict[str, Any]:
@@ -171,7 +176,6 @@ def _load_static_vectors(path: Path | None, *_encoder: str) -> building.Vectors:
 
 def publish_targets(staged: Sequence[slices.Staged], day: str, rules: Rules, run_id: str = "cli") -> dict[str, int]:
     """Replace the targets of each staged source; return the count of each subtask."""
-    slices.parse_day(day)
     timer = runs.start(staged)
     tokens = warehouse.scan_staged("cloze_targets", staged) if staged else empty("cloze_targets").lazy()
     counts: Counter[str] = Counter()
@@ -185,6 +189,5 @@ def publish_targets(staged: Sequence[slices.Staged], day: str, rules: Rules, run
         unfit = _scan_summarised(source, None).drop_nulls("reason").select("reason", row_key="thread_id")
         dropped = pl.concat([untargeted, unfit.sort("row_key").collect()]).with_columns(source=pl.lit(source))
         runs.record_step(source, day, ORIGIN, STEP, kept_count, dropped, rules._asdict(), run_id, timer)
-        timer = runs.start()  # the first source has the time of what all sources share
         counts.update(reasons.filter(pl.col("reason").is_null())["subtask"])
     return dict(sorted(counts.items()))

@@ -72,7 +72,6 @@ class TrainedModel:
 
 def train(day: str, fit: Callable[[], TrainedModel], run_id: str, *, promote: bool = False) -> str:
     """Train and register a model for a day; return its id. `promote` promotes it also if it is worse than a rival."""
-    parse_day(day)
     started = runs.start()
     return register(fit(), day, run_id, started, promote=promote)
 
@@ -231,11 +230,6 @@ def record_texts_of_folder(
             record_texts(kind, registry.read(folder).model_id, texts, labelled=labelled, base=base)
 
 
-def list_flagged() -> pl.DataFrame:
-    """List the models trained on texts that were erased later, with their share (view `models_flagged`)."""
-    return warehouse.query("select * from models_flagged order by kind, model_id")
-
-
 def complete_evaluations(frame: pl.DataFrame) -> pl.DataFrame:
     """Complete rows of `evaluations` without keys, by default of all test items after training; values are rounded."""
     schema = empty("evaluations").drop("kind", "day", "model_id").schema
@@ -291,12 +285,8 @@ def list_models() -> pl.DataFrame:
         pl.col("epoch") > 0, pl.col("split") != "test", pl.col("subset") != "all", -pl.col("epoch"),
     )  # fmt: skip
     headlines = evaluations.sort(*order).unique(["kind", "model_id"], keep="first").collect()
-    in_force = [(kind, model_choice.select_model_id(kind, None)) for kind in rows["kind"].unique()]
-    schema = {"kind": pl.String, "model_id": pl.String}
-    current = pl.DataFrame(in_force, schema, orient="row").with_columns(is_in_force=pl.lit(value=True))
-    current = current.join(rows.filter("is_promoted").group_by("kind").agg(pl.col("day").max()), on="kind")
-    keys = ["kind", "model_id"]
-    rows = rows.join(current, on=[*keys, "day"], how="left").with_columns(pl.col("is_in_force").fill_null(value=False))
+    newest, keys = pl.col("day").filter("is_promoted").max().over("kind"), ["kind", "model_id"]
+    rows = rows.with_columns(is_in_force=pl.col("is_promoted") & (pl.col("day") == newest))
     rows = rows.join(headlines.select(*keys, "metric", "value"), on=keys, how="left")
     return rows.sort("kind", "day", "model_id")
 

@@ -88,7 +88,7 @@ def compare(
         statistics = rows.answer(model)
         mask = np.ones(len(statistics), bool)
         if (count := _count_units(rows, mask)) >= MIN_ROWS:
-            comparisons += [_compare_pair(rows, statistics, other, name) for name, other in rows.baselines.items()]
+            comparisons += [_compare_pair(rows, statistics, *other, mask) for other in rows.baselines.items()]
         else:
             problems |= dict.fromkeys(rows.baselines, f"{count} held-out rows or articles, fewer than {MIN_ROWS}")
         if rival is None:
@@ -99,7 +99,7 @@ def compare(
             problems[IN_FORCE] = f"{count} held-out rows or articles are new to it, fewer than {MIN_ROWS}"
             continue
         try:
-            comparisons.append(_compare_pair(rows, statistics, rows.answer(rival), IN_FORCE, mask))
+            comparisons.append(_compare_pair(rows, statistics, IN_FORCE, rows.answer(rival), mask))
         except Retry:
             raise
         except (UndertoneError, ValueError, KeyError) as error:  # of another schema, or its encoder is absent
@@ -111,24 +111,19 @@ def _count_units(rows: HeldOut, mask: "np.ndarray[Any, Any]") -> int:
     return int(mask.sum() if rows.units is None else rows.units.filter(pl.Series(mask)).n_unique())
 
 
-def _compare_pair(
-    rows: HeldOut, new: Floats, other: Floats, name: str, mask: "np.ndarray[Any, Any] | None" = None
-) -> dict[str, Any]:
-    statistics = np.hstack([new, other])
-    units = rows.units
-    if mask is not None:
-        statistics, units = statistics[mask], None if units is None else units.filter(pl.Series(mask))
+def _compare_pair(rows: HeldOut, new: Floats, name: str, other: Floats, mask: "np.ndarray[Any, Any]") -> dict[str, Any]:
+    statistics = np.hstack([new, other])[mask]
     count = len(statistics)
-    if units is not None:
-        statistics = resample.sum_units(statistics, resample.number_units(units, count))
+    if rows.units is not None:
+        numbers = resample.number_units(rows.units.filter(pl.Series(mask)), count)
+        statistics = resample.sum_units(statistics, numbers)
     distinct, copies = np.unique(statistics, axis=0, return_counts=True)  # rows that are alike are drawn as one
     samples = resample.sum_samples(distinct, resample.draw_counts(copies, DRAWS, SEED))
     width = new.shape[1]
     differences = rows.measure(samples[:, :width]) - rows.measure(samples[:, width:])
     low, high = resample.bounds(differences)
     values = [float(rows.measure(part.sum(axis=0))) for part in (statistics[:, :width], statistics[:, width:])]
-    numbers = (*values, values[0] - values[1], low, high)
-    rounded = (round(number, 6) + 0.0 for number in numbers)
+    rounded = (round(number, 6) + 0.0 for number in (*values, values[0] - values[1], low, high))
     return dict(zip(SCHEMA, (rows.metric, name, *rounded, count), strict=True))
 
 

@@ -5,8 +5,9 @@ import logging
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -22,11 +23,12 @@ RECENT_ROWS: deque[dict[str, object]] = deque(maxlen=100)
 """Rows of `runs` that this process has written, newest last, for lineage: each task is a process of its own."""
 
 
-class Start(NamedTuple):
-    """The start of a step."""
+@dataclass(slots=True)
+class Start:
+    """The start of a step; what several sources share counts for the first of them that is recorded."""
 
     time: datetime
-    clock: float  # seconds of the monotonic clock
+    clock: float  # seconds of the monotonic clock, where the last source was recorded
     seconds: float  # of its shards
     byte_count: int  # written before
 
@@ -75,8 +77,10 @@ def record_counts(
     """
     costs: dict[str, float | None] = dict.fromkeys(("seconds", "byte_count"))
     if started:
-        costs["seconds"] = started.seconds + time.monotonic() - started.clock
-        costs["byte_count"] = warehouse.count_bytes_written() - started.byte_count
+        clock, byte_count = time.monotonic(), warehouse.count_bytes_written()
+        costs["seconds"] = started.seconds + clock - started.clock
+        costs["byte_count"] = byte_count - started.byte_count
+        started.clock, started.seconds, started.byte_count = clock, 0.0, byte_count
     for name in ("input_tokens", "output_tokens", "cost_usd"):
         costs[name] = None if spent is None else getattr(spent, name)
     if "dropped_count" not in counts.columns:

@@ -36,6 +36,7 @@ GRID = {  # section 5.3 and appendix A.4
     "alpha": (0.5, 1.0, 1.5, 2.0),
 }
 STUDIES = ("ablation", "sensitivity")
+SAME = ("setting", "subset")
 DECIMALS = 6
 Cell = dict[str, Any]  # one training of a grid: setting, run
 
@@ -159,7 +160,7 @@ def stage_detection(
     model = model or model_id
     with track("scoring", rows.height) as on_progress:  # no part of what is asked
         scored = references.add_readings(rows, "text", model, references.load_reference(model), on_progress)
-    studies.label_bins(scored["implicitness"])  # a fault is found before an answer is paid for
+    scored = scored.with_columns(bin=studies.label_bins(scored["implicitness"]))  # its fault comes before a payment
     verdicts = pl.Series(asking.ask_verdicts(source, rows["text"].to_list(), options), dtype=pl.String)
     is_detected = verdicts.replace_strict({"yes": True, "no": False}, default=None, return_dtype=pl.Boolean)
     answered = scored.with_columns(is_detected=is_detected).filter(verdicts.is_not_null())
@@ -169,17 +170,15 @@ def stage_detection(
         left_out.record_rows("study detection", {"no_answer": verdicts.null_count()}, source)
     columns: dict[str, Any] = {"model_id": model_id, "setting": {"by": options.model, "source": source}}
     study_rows = []
-    bins = answered.with_columns(bin=studies.label_bins(answered["implicitness"])).group_by("bin")
-    percentiles = dict(bins.agg(pl.col("percentile").mean()).iter_rows())
+    percentiles = dict(answered.group_by("bin").agg(pl.col("percentile").mean()).iter_rows())
     clustered = answered.with_columns(cluster=pl.Series(cluster_near_duplicates(answered["text"])))
     for part in studies.measure_bins(clustered).to_dicts():
-        columns |= {name: part[name] for name in ("subset", "effective_count")}
-        for metric, name, ends in (("accuracy", "accuracy", ("low", "high")), ("other_answers", "other_count", ())):
-            numbers = {"value": part[name], "count": part["row_count"], **{end: part[end] for end in ends}}
-            study_rows.append(build_row("detection", day, metric, **columns, **numbers))
+        columns |= {name: part[name] for name in ("subset", "effective_count")} | {"count": part["row_count"]}
+        bounds = {"low": part["low"], "high": part["high"]}
+        study_rows.append(build_row("detection", day, "accuracy", value=part["accuracy"], **columns, **bounds))
+        study_rows.append(build_row("detection", day, "other_answers", value=part["other_count"], **columns))
         if (percentile := percentiles.get(part["subset"])) is not None:
-            numbers = {"value": percentile, "count": part["row_count"]}
-            study_rows.append(build_row("detection", day, "percentile", **columns, **numbers))
+            study_rows.append(build_row("detection", day, "percentile", value=percentile, **columns))
     return _stage(study_rows, started)
 
 
@@ -191,32 +190,23 @@ def _load_problematic(source: str, limit: int | None = None) -> pl.DataFrame:
     return rows.filter(is_problematic)[:limit]
 
 
-def publish(study: str, staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:
-    """Publish staged rows of a study and day, replacing those of the same setting and subset."""
-    started = runs.start(staged)
+def publish(staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:
+    """Publish the staged rows of every study, in place of those of the same setting and subset; return how many."""
+    started, total = runs.start(staged), 0
     rows = warehouse.scan_staged("studies", staged).collect() if staged else empty("studies")
-    count = replace_study(study, rows, day, run_id)
-    runs.record_step(study, day, "studies", "study", count, None, {}, run_id, started)
-    return count
+    for study in rows["study"].unique().sort():
+        count = replace_study(study, rows, day, run_id)
+        runs.record_step(study, day, "studies", "study", count, None, {}, run_id, started)
+        total += count
+    return total
 
 
 def replace_study(
-    study: str, rows: pl.DataFrame, day: str, run_id: str = "cli", replaced: pl.Expr | None = None
+    study: str, rows: pl.DataFrame, day: str, run_id: str = "cli", replaced: pl.Expr | Sequence[str] = SAME
 ) -> int:
     """Replace rows of a study and day: those that are `replaced`, by default those of the same setting and subset."""
-    rows = rows.filter(pl.col("study") == study)
-    condition = ["setting", "subset"] if replaced is None else replaced
-    return replace_rows("studies", warehouse.make_slice(study=study, day=day), rows, condition, run_id)
-
-
-def publish_all(staged: Sequence[Any], day: str, run_id: str = "cli") -> int:
-    """Publish every study that has staged rows, files with their `study`; return how many rows."""
-    count = 0
-    for study in sorted({shard["study"] for shard in staged}):
-        shards = [shard for shard in staged if shard["study"] == study]
-        for part in ("data_sets", "diversity") if study == "data_sets" else (study,):
-            count += publish(part, shards, day, run_id)
-    return count
+    partition = warehouse.make_slice(study=study, day=day)
+    return replace_rows("studies", partition, rows.filter(study=study), replaced, run_id)
 
 
 def _load_sentences(source: str) -> pl.DataFrame:

@@ -56,9 +56,8 @@ def measure(
     judged = warehouse.scan("scores", pl.col("metric") == "implicitness_judged").rename({"model_id": "by"})
     judged_values = _average(judged.select("by", "text_hash", "value", "signature").collect())
     refs, tables = list_models(models, day), [judged_values, *map(read_values, values or ())]
-    _refuse_repeats(
-        [*refs, *artefacts.BASELINE_SCORERS, *(name for t in tables for name in t["by"].unique())], "scorers"
-    )
+    names = [name for table in tables for name in table["by"].unique()]
+    _refuse_repeats([*refs, *artefacts.BASELINE_SCORERS, *names], "scorers")
     rows = [row for benchmark in benchmarks for row in _measure(benchmark, refs, tables, on_progress)]
     numbers = pl.DataFrame(rows, schema=SCHEMA).with_columns(pl.col(pl.Float64).round(studies.DECIMALS))
     if numbers["by"].is_in([*refs, *artefacts.BASELINE_SCORERS]).all():
@@ -149,8 +148,8 @@ def _find_language(rows: pl.DataFrame) -> str:
 
 def list_models(models: Sequence[str], day: str | None = None) -> dict[str, str]:
     """List the models at hand by name: the one in force, the shipped one, and those that are named, each once."""
-    named_refs = {"model in force": scoring.find_model_id(day), OWN: registry.read(scoring.SHIPPED).model_id}
-    named_refs |= {f"model {Path(ref).name:.24}": ref for ref in models}
+    in_force, shipped = scoring.choose_model(None, day).model_id, registry.read(scoring.SHIPPED).model_id
+    named_refs = {"model in force": in_force, OWN: shipped} | {f"model {Path(ref).name:.24}": ref for ref in models}
     _refuse_repeats([Path(ref).name for ref in {*models}], "models")
     refs: dict[str, str] = {}
     for name, ref in named_refs.items():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.examples.impscore.quality import PUBLISHED, rate_share, rate_sources, read_judgements, sample
+from pipeline.examples.impscore.quality import PUBLISHED, rate_sources, read_judgements, sample
 from pipeline.examples.sources import SOURCES
 from tests.examples.sources.writing import text
 
@@ -47,14 +47,13 @@ def test_sample_is_stratified_and_repeats(count: int, size: int, seed: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("share", "rating"),
-    [(0, 1), (0.19, 1), (4 / 20, 2), (0.39, 2), (8 / 20, 3), (0.59, 3), (12 / 20, 4), (0.79, 4), (16 / 20, 5), (1, 5)],
+    ("count", "rating"),
+    [(0, 1), (19, 1), (20, 2), (39, 2), (40, 3), (59, 3), (60, 4), (79, 4), (80, 5), (100, 5)],
 )
-def test_scale(share: float, rating: int) -> None:
-    """1 below 20 %, 2 from 20 %, 3 from 40 %, 4 from 60 %, 5 from 80 % (IMP-21); a per cent number is an error."""
-    assert rate_share(share) == rating
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        rate_share(20 + share)
+def test_scale(count: int, rating: int) -> None:
+    """1 below 20 %, 2 from 20 %, 3 from 40 %, 4 from 60 %, 5 from 80 % (IMP-21)."""
+    answers = pl.DataFrame({"source": "own", "appropriate": [True] * count + [False] * (100 - count)})
+    assert rate_sources(answers)["rating"].to_list() == [rating]
 
 
 def test_rate_by_hand() -> None:

@@ -72,21 +72,19 @@ def test_what_is_no_compression_is_dropped_with_its_reason(tmp_path: Path) -> No
     assert dataset.dropped.rows() == [*zip(reasons, keys, strict=True)]
 
 
-def test_google_takes_the_annotator_asked_for(tmp_path: Path) -> None:
+def test_google_takes_the_first_annotator(tmp_path: Path) -> None:
     """Items are named by file and row."""
     path = jsonl(
         tmp_path / "g.jsonl",
-        {"id": "u", "text": "Rain fell all day.", "summaries": ["Rain fell.", "Rain fell day."]},
-        {"id": "u", "text": "Snow fell.", "summaries": ["Snow", "fell"]},
+        {"id": "u", "text": "Rain fell all day.", "summaries": ["Rain fell day.", "Rain fell."]},
+        {"id": "u", "text": "Snow fell.", "summaries": ["fell", "Snow"]},
     )
-    rows = read_google(tmp_path, annotator=2).rows
+    rows = read_google(tmp_path).rows
     assert rows.select("item_id", "compression", "lang", "split").rows() == [
         ("g.jsonl:1", ["Rain", "fell", "day", "."], "en", "test"), ("g.jsonl:2", ["fell"], "en", "test"),
     ]  # fmt: skip
-    with pytest.raises(BadInput, match=r"g.jsonl, line 1: field 'summaries' should be a list of 3 or more texts"):
-        read_google(path, annotator=3)
-    with pytest.raises(ValueError, match="counted from 1"):
-        read_google(path, annotator=0)
+    with pytest.raises(BadInput, match=r"g.jsonl, line 1: field 'summaries' should be a list of texts, found \[\]"):
+        read_google(jsonl(path, {"text": "Rain fell.", "summaries": []}))
 
 
 def test_broadcast_is_the_long_sentences_of_an_annotator(tmp_path: Path) -> None:
@@ -94,20 +92,21 @@ def test_broadcast_is_the_long_sentences_of_an_annotator(tmp_path: Path) -> None
     long = [f"w{n}" for n in range(20)]
     jsonl(tmp_path / "input.txt", " ".join(long), " ".join(long[1:]))
     jsonl(tmp_path / "gold.1.comp", "w0 w19", "w1")
-    jsonl(tmp_path / "gold.2.comp", "w3")
     dataset = read_broadcast(tmp_path)
     assert dataset.rows.select("item_id", "compression").rows() == [("input.txt:1", ["w0", "w19"])]
     assert dataset.dropped.rows() == [("short", "input.txt:2")]
-    assert len(read_broadcast(tmp_path, least=1).rows) == 2
-    with pytest.raises(BadInput, match=r"gold.2.comp, line 2: there is none"):
-        read_broadcast(tmp_path, annotator=2)
-    with pytest.raises(BadInput, match=r"gold.3.comp: there is no such file"):
-        read_broadcast(tmp_path, annotator=3)
+    jsonl(tmp_path / "gold.1.comp", "w3")
+    with pytest.raises(BadInput, match=r"gold.1.comp, line 2: there is none"):
+        read_broadcast(tmp_path)
+    (tmp_path / "gold.1.comp").unlink()
+    with pytest.raises(BadInput, match=r"gold.1.comp: there is no such file"):
+        read_broadcast(tmp_path)
 
 
-def test_colloquial_has_its_official_order(tmp_path: Path) -> None:
+def test_colloquial_has_its_official_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last items of the order are for testing, those before them for validation (Colloquial-SC's readme)."""
-    dataset = read_colloquial(colloquial(tmp_path, [*ZH], [*LABELS], [2, 0, 1]), held_out=1)
+    monkeypatch.setattr(compression, "HELD_OUT", 1)
+    dataset = read_colloquial(colloquial(tmp_path, [*ZH], [*LABELS], [2, 0, 1]))
     assert dataset.rows.select("item_id", "compression", "split", "lang").rows() == [
         ("colloquial:2", ["好"], "train", "zh"),
         ("colloquial:0", ["[地址]", "有", "店"], "validation", "zh"),
@@ -126,10 +125,11 @@ def test_colloquial_has_its_official_order(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_malformed_literals_are_dropped_and_the_rest_keeps_its_place(
-    tmp_path: Path, words: object, labels: object, reason: str
+    tmp_path: Path, words: object, labels: object, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No literal is run; one that cannot be read costs its own row, and the splits of the others stay."""
-    dataset = read_colloquial(colloquial(tmp_path, [*ZH[:2], words], [*LABELS[:2], labels], [1, 2, 0]), held_out=1)
+    monkeypatch.setattr(compression, "HELD_OUT", 1)
+    dataset = read_colloquial(colloquial(tmp_path, [*ZH[:2], words], [*LABELS[:2], labels], [1, 2, 0]))
     assert dataset.rows.select("item_id", "split").rows() == [("colloquial:1", "train"), ("colloquial:0", "test")]
     assert dataset.dropped.rows() == [(reason, "colloquial:2")]
 

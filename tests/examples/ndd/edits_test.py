@@ -207,14 +207,10 @@ def test_the_order_of_the_corpus_does_not_matter(sentences: list[Sentence], test
 
 
 def test_errors() -> None:
-    """Unknown tests, ids that recur, columns of different lengths and shares outside of (0, 1] are refused."""
+    """Unknown tests and shares outside of (0, 1] are refused."""
     tea = sentence("s", "tea tea NOUN")
     with pytest.raises(BadInput, match="no test 'term'; there are synonym_antonym, part_of_speech, tense, lemma"):
         generate([tea], "term")
-    with pytest.raises(BadInput, match="found 's' twice"):
-        generate([tea, tea], "lemma")
-    with pytest.raises(BadInput, match=r"sentence 's': .* of one length, found 1, 1, 0, 1"):
-        generate([tea._replace(lemmas=[])], "lemma")
     for share in (0.0, 1.1, float("nan")):
         with pytest.raises(ValueError, match=r"in \(0, 1\]"):
             generate([tea], "lemma", share=share)

@@ -70,22 +70,6 @@ def test_written_items_are_read_as_they_were(
     assert cloze.read(path).rows.equals(items)
 
 
-def test_only_items_are_written(tmp_path: Path) -> None:
-    """An item that could not be read again is refused by its id, and the file that was there stays."""
-    path = jsonl(tmp_path / "dev.jsonl", ENTRY)
-    items = cloze.read(path).rows
-    for change, message in (
-        (pl.lit(7).alias("label"), "'label'"),
-        (pl.col("options").list.head(4), "should hold 5"),
-        (pl.lit(["a", "A", "b", "c", "d"]).alias("options"), "different words"),
-        (pl.lit("no gap").alias("question"), "'question'"),
-    ):
-        with pytest.raises(BadInput, match=f"item dev.jsonl:1: .*{message}"):
-            cloze.write(path, items.with_columns(change))
-    assert cloze.read(path).rows.equals(items)
-    assert [file.name for file in tmp_path.iterdir()] == ["dev.jsonl"]
-
-
 def test_articles_that_stand_elsewhere_are_dropped(tmp_path: Path) -> None:
     """Blanks and capitals make no other article; the order of the rest stays; each drop has its reason."""
     entries = [ENTRY | {"article": f"Number {n}."} for n in (3, 1, 2)]

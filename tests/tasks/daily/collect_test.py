@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,13 @@ def test_imports_of_other_files_are_left_alone(tables: Path, tmp_path: Path) -> 
     for name in ("before", "after"):  # a file that is renamed in its folder is another source
         collect.import_files(write(tmp_path / name, **{name: "of it"}), None, DAY, origin="folder")
     assert "before: not in 'folder' any more; comments of its earlier import stay: 1" in left_out.list_lines()
+
+
+def test_seconds_of_the_sources_of_an_import_add_up(tables: Path) -> None:
+    """What all sources share counts for the first alone: the sum is no more than the time that it took."""
+    timer = time.monotonic()
+    collect.import_files(collect.list_files("sample", None, DAY).files, None, DAY)
+    assert 0 < warehouse.scan("runs").select("seconds").collect().sum().item() < time.monotonic() - timer
 
 
 def test_a_changed_comment_loses_what_was_derived(tables: Path, tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""Score as a task: each distinct text scored once, in shards of any size, published whole and signed."""
+"""Score as a task: each distinct text scored once, in shards of any size, published whole and signed; and placed."""
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from pipeline import sample, warehouse
+from pipeline import left_out, sample, warehouse
 from pipeline.errors import Retry
 from pipeline.models import encoder
 from pipeline.score import implicitness
@@ -47,7 +47,7 @@ def test_run_twice(scored: object) -> None:
     assert_frame_equal(scores(), before)
     assert warehouse.get_snapshot_id("embeddings") is None  # off by default
     shipped = registry.read(scoring.SHIPPED).model_id
-    assert scoring.find_model_id(DAY) == shipped  # the only other one saw the sample alone
+    assert scoring.choose_model(None, DAY).model_id == shipped  # the only other one saw the sample alone
     comments = warehouse.scan("comments").select("source", "comment_id", "lang").collect()
     for lang, signature in before.join(comments, on=["source", "comment_id"]).select("lang", "signature").rows():
         encoder = "embedded" if lang == "en" else "characters"
@@ -186,3 +186,41 @@ def test_each_language_has_its_head(imported: object, enlist: Enlist) -> None:
     langs = [signature.split("|lang:")[1].split("|")[0] for signature in scores["signature"]]
     assert langs == ["en", "zh(extension)", "ja(extension)"]
     assert list(scoring.load_heads(enlist(DAY, 1)).heads) == ["any"]
+
+
+DAY, NEXT = sample.DAY, "2026-11-20"
+
+
+def read_places() -> pl.DataFrame:
+    return warehouse.scan("projections").sort("day", "source", "text_hash").collect()
+
+
+def test_places_run_twice(imported: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each text of each source has a place by the encoder of its language; a second run changes nothing."""
+    comments = warehouse.scan("comments").select("source", "text_hash", "lang").unique().collect()
+    assert score.place_texts(DAY) == comments.height
+    before = read_places()
+    assert score.place_texts(DAY) == comments.height
+    assert_frame_equal(read_places(), before)
+    placed = before.join(comments, on=["source", "text_hash"], validate="1:1")
+    pairs = placed.select("lang", pl.col("signature").str.extract("encoder:([a-z]+)@")).unique().rows()
+    assert {*pairs} >= {("en", "embedded"), ("zh", "characters")}
+    counts = warehouse.scan("runs", pl.col("step") == "project").sort("source").collect()["kept_count"]
+    assert counts.to_list() == before.group_by("source").len().sort("source")["len"].to_list()
+    monkeypatch.setattr(score, "limit_rows", lambda _: 10)  # of more texts the lowest hashes are placed
+    left_out.clear()
+    score.place_texts(DAY)
+    assert read_places()["text_hash"].n_unique() == 20
+    english = comments.filter(lang="en")["text_hash"].n_unique()
+    assert f"embedded: 10 of {english:,} texts of {DAY} are placed, a sample" in left_out.list_lines()
+
+
+def test_a_day_has_its_own_texts(imported: object, bring: Bring) -> None:
+    """Another day stays; a text that the day has no more loses its place; a day without comments has none."""
+    score.place_texts(DAY)
+    before = read_places()
+    bring(NEXT, {"1": "Nice hat, sir.", "2": "It is raining.", "3": "今天真冷。"})
+    assert score.place_texts(NEXT) == 3
+    bring(NEXT, {"1": "Nice hat, sir."})
+    assert (score.place_texts(NEXT), score.place_texts("2026-11-21")) == (1, 0)
+    assert_frame_equal(read_places().filter(pl.col("day") == before["day"][0]), before)

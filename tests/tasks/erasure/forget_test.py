@@ -17,7 +17,6 @@ from pipeline.tables import TABLES
 from pipeline.tasks.erasure import files, rules, run
 from pipeline.tasks.erasure.request import Request
 from pipeline.tasks.erasure.run import Outcome
-from pipeline.tasks.record import model_registry
 from tests.support.rows.filled import DAY
 from tests.support.rows.held import held
 from tests.tasks.conftest import put_back
@@ -120,12 +119,13 @@ def test_files_lose_records_and_keep_the_others(outcome: Outcome) -> None:
 
 def test_models_are_flagged_with_their_share(outcome: Outcome) -> None:
     """A model's share is of as many rows as at first, also after later erasures; none that was removed is flagged."""
-    assert model_registry.list_flagged().height == 0
+    assert warehouse.query("select * from models_flagged").is_empty()
     (model,) = outcome.models.to_dicts()
     assert (model["erased_count"], model["training_count"], model["erased_ratio"]) == (2, 4, 0.5)
     run.forget(Request(comment_ids=["9004"]), verify=False)  # by now nobody else says so
     assert held("model_erasures").sort("training_count")["training_count"].to_list() == [1, 4, 4]
-    assert model_registry.list_flagged().height == 0  # the other model, of whose texts none is left, was removed too
+    # the other model, of whose texts none is left, was removed too
+    assert warehouse.query("select * from models_flagged").is_empty()
 
 
 def test_a_second_time_finds_nothing(outcome: Outcome) -> None:

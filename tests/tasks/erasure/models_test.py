@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from safetensors.numpy import load_file
 
 from pipeline import sample, settings, warehouse
 from pipeline.collect.clean import hash_text
@@ -30,7 +31,6 @@ from pipeline.training.recam import masked_lm as adapting
 from tests.support.rows.filled import digest, filled
 from tests.tasks.conftest import put_back
 from tests.tasks.erasure.forgotten import put_rows
-from tests.tasks.erasure.reading import find_holders, read_all
 
 DAY = sample.DAY
 ANN, BOB = ("zibbleworn", "quaffmire", "drondlep"), ("vexumtra", "hollowbrine", "skeltarnish")
@@ -41,6 +41,38 @@ SUBTEXT = {"epochs": 1, "members": 1, "hidden": 8, "meaning": 4, "ngrams": 1}
 READER = {"hidden": 6, "longest": 40, "epochs": 1, "vocabulary": 0}
 PRETRAINED = {"window": 20, "stride": 10, "longest_question": 10, "epochs": 1}
 ITEM = {"options": ["hope", "fear", "calm", "pity", "envy"], "label": 0, "subtask": "imperceptibility"}
+
+
+def read_all(folder: Path) -> str:
+    """Read all that files hold: bytes in three encodings, JSON walked, numbers as places in a vocabulary."""
+    texts: list[str] = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        content = path.read_bytes()
+        texts += [content.decode(name, errors="ignore") for name in ("utf-8", "utf-16-le", "utf-16-be")]
+        if path.suffix == ".json":
+            texts += [" ".join(strings) for strings in _list_strings(json.loads(content))]
+        if path.suffix == ".safetensors":
+            config = folder / "config.json"
+            vocabularies = _list_strings(json.loads(config.read_text())) if config.is_file() else []
+            for tensor in load_file(path).values():
+                if tensor.dtype.kind in "iu":
+                    rows = tensor.reshape(-1, tensor.shape[-1]) if tensor.ndim else tensor.reshape(1, 1)
+                    for words, row in product((words for words in vocabularies if len(words) > 20), rows.tolist()):
+                        texts.append(" ".join(words[i] for i in row if 0 <= i < len(words)))
+    return " ".join(texts).lower()
+
+
+def _list_strings(node: Any) -> list[list[str]]:
+    """List the strings of JSON, as the lists and objects that they stand in."""
+    values = list(node.values()) + list(node) if isinstance(node, dict) else node if isinstance(node, list) else []
+    inner = [item for value in values if isinstance(value, dict | list) for item in _list_strings(value)]
+    return [*inner, [value for value in values if isinstance(value, str)]]
+
+
+def find_holders(folders: dict[str, str], words: tuple[str, ...]) -> set[str]:
+    """Find the models of which one of the words can be read."""
+    texts = {name: read_all(Path(folder)) for name, folder in folders.items() if Path(folder).is_dir()}
+    return {name for name, text in texts.items() if any(word in text for word in words)}
 
 
 def make_article(words: tuple[str, ...], number: int) -> dict[str, str]:
@@ -174,7 +206,7 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     """Before, the words of both stand in each model that keeps any; after, hers are in no file of the home."""
     assert find_holders(folders, ANN) & find_holders(folders, BOB) >= set(folders) - NUMBERS - UNSEEN
     assert "zibbleworn drondlep quaffmire" in read_all(Path(folders["counts"]))  # before, behind and between
-    before = scoring.find_model_id(DAY)
+    before = scoring.choose_model(None, DAY).model_id
     outcome = run.forget(REQUEST)
     assert {name for name, folder in folders.items() if Path(folder).is_dir()} == NUMBERS
     assert not [word for word in ANN if word in read_all(settings.home())]
@@ -186,7 +218,7 @@ def test_erased_texts_cannot_be_read_out_of_any_model(folders: dict[str, str]) -
     assert len(actions) == len(folders) - len(NUMBERS)
     assert not warehouse.scan("models").filter("is_promoted", pl.col("kind") != "abstractness").collect().height
     assert masked_lm.load_model("count", "en").model_id == masked_lm.SAMPLE
-    assert scoring.find_model_id(DAY) == scoring.load_model(None).model_id != before
+    assert scoring.choose_model(None, DAY).model_id == scoring.load_model(None).model_id != before
     with pytest.raises(Missing, match="no commenter att is in force"):
         commenters.load_model(None, "att")
     commands = [model["train_again"] for model in models.summarize(outcome.models, {}) if model["train_again"]]

@@ -112,7 +112,7 @@ def test_pairs_add_up_with_the_dropped(tables: object, tmp_path: Path) -> None:
     write_cassette(path, answers)
     *lines, last_line = path.read_text(encoding="utf-8").splitlines()
     jsonl(path, *lines, last_line.replace('"someone"', '"another"'))  # the same pair by another model: another call
-    assert pairs.replay_cassette(DAY, str(path)) == ["own"]
+    assert pairs.replay_cassette(str(path)) == ["own"]
     assert pairs.build("own", DAY, run_id="r1") == 3
     reasons = warehouse.scan("dropped").select("step", "reason").collect().sort("reason").rows()
     assert reasons == [("pairs", "echo"), ("pairs", "empty"), ("pairs", "refusal"), ("pairs", "same_pair")]
@@ -122,9 +122,9 @@ def test_pairs_add_up_with_the_dropped(tables: object, tmp_path: Path) -> None:
 
 def test_answers_paid_for_are_kept(tables: Path, tmp_path: Path) -> None:
     """A second cassette of a source adds to the first, the same call counts once, and other sources are left alone."""
-    pairs.replay_cassette(DAY)
+    pairs.replay_cassette()
     for n in (0, 1, 0):
-        pairs.replay_cassette(DAY, write_cassette(tmp_path / f"{n}.jsonl", [(f"Is it {n} already?", f"Leave {n}.")]))
+        pairs.replay_cassette(write_cassette(tmp_path / f"{n}.jsonl", [(f"Is it {n} already?", f"Leave {n}.")]))
     rows = load_table("completions")
     assert rows.filter(pl.col("source") == "own")["response"].to_list() == ["Leave 0.", "Leave 1."]
     assert rows["source"].unique().sort().to_list() == ["own", "sample_en", "sample_zh"]
@@ -132,11 +132,11 @@ def test_answers_paid_for_are_kept(tables: Path, tmp_path: Path) -> None:
 
 def test_the_sample_gives_way(tables: Path, tmp_path: Path) -> None:
     """The sample's pairs are left out of training as soon as there are others."""
-    pairs.replay_cassette(DAY)
+    pairs.replay_cassette()
     for source in pairs.list_sources():
         pairs.build(source, DAY)
     assert set(pairs.load_all_pairs()["source"]) == {"sample_en", "sample_zh"}
     answers = [("Brr.", "I am cold."), ("Tick tock.", "Hurry up.")]
-    pairs.replay_cassette(DAY, write_cassette(tmp_path / "a.jsonl", answers))
+    pairs.replay_cassette(write_cassette(tmp_path / "a.jsonl", answers))
     pairs.build("own", DAY)
     assert pairs.load_all_pairs()["source"].to_list() == ["own", "own"]

@@ -1,4 +1,4 @@
-"""ImpScore as tasks: training from the tables and from files, promotion, the model in force."""
+"""ImpScore as tasks: trained from tables and files, promotion, the authors' checkpoint (IMP-45)."""
 
 import json
 import shutil
@@ -7,15 +7,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+import torch
 from polars.testing import assert_frame_equal
+from safetensors.torch import save_file
+from torch.nn.functional import cosine_similarity
+from transformers import AutoModel
 
 from pipeline import sample, settings, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups as graded
+from pipeline.models.encoder import encode, load
 from pipeline.models.pinned import hash_model_folder
+from pipeline.score.implicitness import implicitness, measure_distances
 from pipeline.tasks.impscore import pairs, rank, scoring, train
+from pipeline.tasks.impscore.train import read_checkpoint
+from pipeline.tasks.record import model_registry
 from pipeline.training import registry
 from tests.examples.sources.writing import jsonl
 from tests.support.rows import tiny
@@ -70,7 +79,7 @@ def test_training_again_gives_the_same_model(imported: object, tiny_encoder: Pat
     assert rows["data_hash"].n_unique() == 2
     promoted = rows.filter("is_promoted").select("model_id", "completion_models").rows()
     assert promoted == [(other_id, ["someone"])]
-    assert scoring.find_model_id(DAY) == scoring.find_model_id(None) == other_id != model_id
+    assert scoring.choose_model(None, DAY).model_id == scoring.choose_model().model_id == other_id != model_id
     learned = pairs.load_all_pairs().filter(pl.col("split") != "test")["implicit"]
     pairs_now = load_table("pairs")  # also those of the sample, some of which are what it learned from
     numbers = train.evaluate(pairs_now, other_id).filter(metric="implicitness_accuracy", subset="all")
@@ -89,7 +98,7 @@ def test_model_row_says_what_it_was_made_of(imported: object) -> None:
     assert row["completion_models"] == ["undertone-sample"]
     assert row["kind"] == "impscore"
     assert not row["is_promoted"]
-    assert scoring.find_model_id(DAY) == scoring.find_model_id(None) == get_shipped_id()
+    assert scoring.choose_model(None, DAY).model_id == scoring.choose_model().model_id == get_shipped_id()
     assert json.loads(row["config"])["any"]["epochs"] == 5
     assert len(row["data_hash"]) == len(row["encoder_revision"]) == 64
 
@@ -100,7 +109,7 @@ def test_model_for_a_day(tables: object, enlist: Enlist) -> None:
     enlist("2026-11-12", 3, is_promoted=False)
     expected: dict[str | None, str] = dict.fromkeys(("2026-11-01", "2026-11-10", "2026-11-14"), ten)
     expected |= dict.fromkeys(("2026-11-15", "2026-11-30", None), fifteen)
-    assert {day: scoring.find_model_id(day) for day in expected} == expected
+    assert {day: scoring.choose_model(None, day).model_id for day in expected} == expected
 
 
 def test_models_by_name(tables: object, enlist: Enlist, tmp_path: Path) -> None:
@@ -110,7 +119,7 @@ def test_models_by_name(tables: object, enlist: Enlist, tmp_path: Path) -> None:
     folder = settings.models() / model_id
     for ref in (model_id, model_id[:12], str(folder)):
         assert scoring.load_model(ref).model_id == model_id
-    assert scoring.load_model(None).model_id == scoring.find_model_id(DAY) != model_id
+    assert scoring.load_model(None).model_id == scoring.choose_model(None, DAY).model_id != model_id
     assert scoring.load_model(get_shipped_id()).model_id == get_shipped_id()
     assert scoring.load_model(str(scoring.SHIPPED)).model_id == get_shipped_id()
 
@@ -202,8 +211,8 @@ def test_a_variant_without_bound_is_not_promoted(imported: Path, tiny_encoder: P
     add_pairs()
     for promote in (False, True):
         train_model(implicitness="euclidean", promote=promote)
-        assert scoring.find_model_id(DAY) == get_shipped_id()
-    assert train_model(pragmatics="cosine", promote=True) == scoring.find_model_id(DAY)
+        assert scoring.choose_model(None, DAY).model_id == get_shipped_id()
+    assert train_model(pragmatics="cosine", promote=True) == scoring.choose_model(None, DAY).model_id
 
 
 def test_the_encoder_is_found_by_its_hash(
@@ -232,3 +241,83 @@ def test_the_encoder_is_found_by_its_hash(
     hashes = (head["encoder_revision"][:12], hash_model_folder(other)[:12])
     with pytest.raises(BadInput, match=rf"encoder first, whose files have the hash {hashes[0]}.*{hashes[1]}"):
         scoring.add_scores(text, "text", str(tmp_path / "m"))
+
+
+TEXTS = ["nice hat", "what a cold day it is", "they like the dish"]
+SENTENCES = [  # of the authors' README
+    "I have to leave now. Talk to you later.",
+    "You must find a new place and move out by the end of this month.",
+    "I can't believe we've talked for so long.",
+    "Maybe exploring other housing options could benefit us both?",
+]
+
+
+@pytest.fixture
+def encoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The setting names a small MPNet, the paper's encoder."""
+    folder = tiny.build(tmp_path / "mpnet", kind="all-mpnet")
+    monkeypatch.setenv("UNDERTONE_ENCODER", str(folder))
+    return folder
+
+
+def write_checkpoint(path: Path, encoder: Path, names: tuple[str, ...] = ("t",)) -> dict[str, torch.Tensor]:
+    """Write a state with the names and shapes of the authors' model; return its head."""
+    draw = torch.Generator().manual_seed(3)
+    head = {f"weight_{name}.weight": torch.randn(8, tiny.WIDTH, generator=draw) for name in ("p", "s")}
+    head |= {f"weight_{name}.weight": torch.randn(8, 8, generator=draw) for name in names}
+    weights = AutoModel.from_pretrained(encoder).state_dict()
+    save_file({**head, **{f"encoder.0.auto_model.{name}": value for name, value in weights.items()}}, path)
+    return head
+
+
+@pytest.mark.parametrize(("space", "names"), [("p2s", ("t",)), ("s2p", ("t",)), ("third", ("t_p", "t_s"))])
+def test_scores_of_a_checkpoint(
+    encoder: Path, tables: Path, tmp_path: Path, space: str, names: tuple[str, ...]
+) -> None:
+    """Scores and distances are those of linear layers x W^T, as in the released code, over the encoder's vectors."""
+    head = write_checkpoint(tmp_path / "c.safetensors", encoder, names)
+    trained = read_checkpoint(tmp_path / "c.safetensors", {"space": space})
+    model_id = model_registry.register(trained, "2026-11-19", "test")
+    vectors = torch.from_numpy(encode(load(str(encoder), device="cpu"), TEXTS))
+    layers = {name: head[f"weight_{name}.weight"] for name in ("p", "s", *names)}
+    p, s = vectors @ layers["p"].T, vectors @ layers["s"].T
+    first, second = {
+        "p2s": lambda: (s, p @ layers["t"].T),
+        "s2p": lambda: (p, s @ layers["t"].T),
+        "third": lambda: (p @ layers["t_p"].T, s @ layers["t_s"].T),
+    }[space]()
+    scored = scoring.add_scores(pl.DataFrame({"text": TEXTS}), "text", model_id)["implicitness"]
+    assert scored.to_list() == pytest.approx((1 - cosine_similarity(first, second)).tolist(), abs=2e-6)
+    loaded = scoring.load_heads(model_id).heads["en"]
+    distances = measure_distances(TEXTS[:2], TEXTS[1:], loaded)
+    assert distances == pytest.approx((p[:2] - p[1:]).norm(dim=1).tolist(), abs=1e-5)
+
+
+def test_what_is_refused(encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pickle, other weights, another variant, and an encoder that is not the checkpoint's are BadInput."""
+    path = tmp_path / "c.safetensors"
+    write_checkpoint(path, encoder)
+    save_file({"weight": torch.ones(1)}, tmp_path / "other.safetensors")
+    for name, message in (
+        ("c.pth", "can run code and is not read. Convert: python -c"),
+        ("other.safetensors", "weight_p"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            read_checkpoint(tmp_path / name)
+    with pytest.raises(BadInput, match="does not fit the encoder encoder and space=third"):
+        read_checkpoint(path, {"space": "third"})
+    monkeypatch.setenv("UNDERTONE_ENCODER", str(tiny.build(tmp_path / "second", seed=6, kind="all-mpnet")))
+    with pytest.raises(BadInput, match=r"another encoder than encoder, whose weight [\w.]+ differs"):
+        read_checkpoint(path)
+
+
+def test_the_authors_scores(tables: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the weights are, the scores are those in the authors' README, to their four decimals."""
+    folder = data / "impscore_checkpoint"  # impscore.safetensors, converted, and the folder all-mpnet-base-v2
+    if not folder.is_dir():
+        pytest.skip("no impscore_checkpoint in UNDERTONE_DATA")
+    monkeypatch.setenv("UNDERTONE_ENCODER", str(folder / "all-mpnet-base-v2"))
+    model_id = model_registry.register(read_checkpoint(folder / "impscore.safetensors"), "2026-11-19", "test")
+    head = scoring.load_heads(model_id).heads["en"]
+    assert np.abs(implicitness(SENTENCES, head) - [0.6709, 0.9273, 1.0984, 1.3642]).max() < 1e-4
+    assert np.abs(measure_distances(SENTENCES[:2], SENTENCES[2:], head) - [0.6660, 0.7115]).max() < 1e-4

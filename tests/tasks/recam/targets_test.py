@@ -18,14 +18,12 @@ from pipeline.examples.recam import items as cloze
 from pipeline.slices import Staged
 from pipeline.tasks.daily import collect
 from pipeline.tasks.recam import options, page, ratings, readers, targets
-from pipeline.tasks.recam.options import Choosing
 from pipeline.tasks.record.day_texts import ArticlePart
 from tests.tasks.conftest import put_back
 
 DAY = sample.DAY
 SMALL = {"hidden": 6, "longest": 40, "longest_gloss": 8, "epochs": 1, "vocabulary": 0}
-RULES = targets.RULES._replace(similar=0.9999)  # the tiny encoder's vectors are random
-CHOOSING = Choosing(rule="paper", numbers=SMALL)
+RULES = targets.RULES._replace(similar=0.9999, numbers=SMALL)  # the tiny encoder's vectors are random
 FIRST, SECOND = building.SUBTASKS
 
 pytestmark = pytest.mark.usefixtures("wordnet", "tiny_encoder")
@@ -79,7 +77,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory, tiny_folder: Path, shared_wo
         with_targets = copy("targets")
         jobs = {subtask: options.list_jobs([subtask]) for subtask in building.SUBTASKS}
         jobs[SECOND] = [job for job in jobs[SECOND] if job["reader"] == "gated"]  # of one, readers propose as of two
-        proposals = {subtask: [options.stage_proposals(job, CHOOSING) for job in jobs[subtask]] for subtask in jobs}
+        proposals = {subtask: [options.stage_proposals(job, RULES) for job in jobs[subtask]] for subtask in jobs}
         return Stock(folder / "home", with_targets, counts, copy("staged"), proposals)
 
 
@@ -132,7 +130,7 @@ def test_items_have_five_options_by_readers_that_did_not_see_them(proposed: Stoc
     """Items and those left out are the targets; every check on the tables holds; made again they are the same."""
     proposals, target_count = proposed.proposals[FIRST], proposed.counts[FIRST]
     assert len(proposals) == 12
-    count = options.publish_items(FIRST, proposals, DAY, CHOOSING, RULES)
+    count = options.publish_items(FIRST, proposals, DAY, RULES)
     items = readers.read_all_items(FIRST)
     dropped = scan_dropped(options.STEP)
     assert (count, count + dropped.height) == (items.height, target_count)
@@ -143,7 +141,7 @@ def test_items_have_five_options_by_readers_that_did_not_see_them(proposed: Stoc
     right = rows.select(pl.col("word").str.to_lowercase(), cloze.select_right_option().str.to_lowercase())
     assert right["word"].equals(right["answer"])
     assert all(not warehouse.run_check(name) for name in ("cloze_items_have_targets", "funnel_adds_up"))
-    assert options.publish_items(FIRST, proposals, DAY, CHOOSING, RULES) == count
+    assert options.publish_items(FIRST, proposals, DAY, RULES) == count
     assert readers.read_all_items(FIRST).equals(items)
     numbers = warehouse.scan("evaluations", pl.col("kind") == options.get_kind(FIRST)).collect()
     assert set(numbers["subset"]) == set(options.READERS)
@@ -165,7 +163,7 @@ def test_no_reader_proposes_for_what_it_was_trained_on(counts: dict[str, int], m
     monkeypatch.setattr(training, "load", lambda rest, *_: rest)
     monkeypatch.setattr(training, "rank_candidates", rank_candidates)
     jobs = [job for job in options.list_jobs([FIRST]) if job["reader"] == "gated"]
-    proposals = pl.concat([options.propose_words(rows, job, CHOOSING) for job in jobs])
+    proposals = pl.concat([options.propose_words(rows, job, RULES) for job in jobs])
     assert sorted(proposals["item_id"]) == sorted(rows["item_id"])
     assert all(not trained & answered for trained, answered in articles)
 
@@ -173,7 +171,7 @@ def test_no_reader_proposes_for_what_it_was_trained_on(counts: dict[str, int], m
 def test_readers_are_trained_on_one_kind_and_tested_on_both(proposed: Stock) -> None:
     """The 2 x 2 of subtask 3 (REC-02) is in `evaluations`, with the baseline beside it, and on the page."""
     for subtask in building.SUBTASKS:
-        assert options.publish_items(subtask, proposed.proposals[subtask], DAY, CHOOSING, RULES)
+        assert options.publish_items(subtask, proposed.proposals[subtask], DAY, RULES)
         trained = readers.train(DAY, subtask, changes=SMALL, promote=True)
         assert readers.train(DAY, subtask, changes=SMALL, promote=True) == trained
     for trained_on in building.SUBTASKS:
@@ -192,7 +190,7 @@ def test_readers_are_trained_on_one_kind_and_tested_on_both(proposed: Stock) -> 
 def test_flags_of_raters_keep_items_from_readers(proposed: Stock) -> None:
     """Answers become flags; flagged items are left out; a rebuild keeps the flags of items that have not changed."""
     proposals = proposed.proposals[FIRST]
-    options.publish_items(FIRST, proposals, DAY, CHOOSING, RULES)
+    options.publish_items(FIRST, proposals, DAY, RULES)
     count = readers.read_all_items(FIRST).height
     folder = str(ratings.get_project(FIRST).folder)
     expected = {"project": f"cloze_{FIRST}", "place": folder, "tasks": count, "waiting": count}
@@ -206,7 +204,7 @@ def test_flags_of_raters_keep_items_from_readers(proposed: Stock) -> None:
     faulty = flagged.filter(pl.col("is_unanswerable") | pl.col("is_ambiguous"))
     assert faulty.height
     assert readers.read_items(FIRST).height == count - faulty.height
-    options.publish_items(FIRST, proposals, DAY, CHOOSING, RULES)
+    options.publish_items(FIRST, proposals, DAY, RULES)
     assert readers.read_all_items(FIRST).equals(flagged)
     run = warehouse.scan("runs", pl.col("step") == ratings.STEP).collect().row(0, named=True)
     assert (run["kept_count"], run["dropped_count"]) == (noise["n"].sum(), selection.dropped.height)
@@ -222,12 +220,12 @@ def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
     path = tmp_path / "few.jsonl"
     path.write_text(sample.SUMMARIES.read_text(encoding="utf-8").splitlines()[0], encoding="utf-8")
     with pytest.raises(BadInput, match=r"few.jsonl: 1 articles have a target of imperceptibility; expected at least 4"):
-        options.build_file(path, tmp_path / "out", [FIRST], RULES, CHOOSING)
+        options.build_file(path, tmp_path / "out", [FIRST], RULES)
     assert not (tmp_path / "out").exists()
     with pytest.raises(BadInput, match="no subtask 'abstractness'"):
         targets.check_subtask("abstractness")
     with pytest.raises(BadInput, match="no rule 'best'"):
-        options.parse_choosing({"rule": "best"})
+        targets.parse_rules({"rule": "best"})
     with pytest.raises(BadInput, match="no measure of word senses 'best'"):
         targets.parse_rules({"senses": "best"})
 
@@ -235,8 +233,8 @@ def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
 def test_thresholds_are_numbers_of_a_run() -> None:
     """`--set` and the DAG's `numbers` change the rules for words; the readers get the other numbers."""
     values = {"numbers": {"specific_from": 5, "concrete_from": 0.3, "epochs": 2}, "similar": 0.9}
-    assert targets.parse_rules(values) == targets.Rules(concrete_from=0.3, specific_from=5, similar=0.9)
-    assert options.parse_choosing(values).numbers == {"epochs": 2}
+    expected = targets.Rules(concrete_from=0.3, specific_from=5, similar=0.9, numbers={"epochs": 2})
+    assert targets.parse_rules(values) == expected
     for value in (1.5, "0.3", True):
         with pytest.raises(BadInput, match="concrete_from should be a number from 0 to 1; found"):
             targets.parse_rules({"numbers": {"concrete_from": value}})

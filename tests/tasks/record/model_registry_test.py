@@ -14,10 +14,11 @@ DAY, NEXT, LATER = "2026-11-19", "2026-11-20", "2026-11-21"
 def test_an_older_model_is_promoted_again(tables: object, enlist: Enlist) -> None:
     """A promoted id is in force from the given day, is recorded, and leaves the days before it as they were."""
     first, second = enlist(DAY, 1), enlist(NEXT, 2)
-    assert scoring.find_model_id(None) == second
+    assert scoring.choose_model().model_id == second
     row = model_registry.promote(first[:10], LATER)
     assert (row["promotion"]["is_forced"], row["promotion"]["replaced"]) == (True, second)
-    assert [scoring.find_model_id(day) for day in (DAY, NEXT, LATER, None)] == [first, second, first, first]
+    in_force = [scoring.choose_model(None, day).model_id for day in (DAY, NEXT, LATER, None)]
+    assert in_force == [first, second, first, first]
     assert model_registry.read_model(first)["promotion"]["reason"] == "promoted by request"
     assert model_registry.list_models().filter("is_in_force").select("model_id", "day").rows() == [(first, row["day"])]
 
@@ -27,7 +28,7 @@ def test_rollbacks_undo_promotions_in_order(tables: object, enlist: Enlist, days
     """Each rollback puts the model before in force, of the same day too; after the last the shipped one answers."""
     model_ids = [enlist(day, seed) for seed, day in enumerate(days)]
     for model_id in reversed(model_ids):
-        assert scoring.find_model_id(None) == model_id
+        assert scoring.choose_model().model_id == model_id
         assert model_registry.roll_back("impscore")["model_id"] == model_id
     assert scoring.choose_model().is_shipped
     with pytest.raises(Missing, match="no model of kind 'impscore' is promoted; kinds with one: none"):
@@ -49,9 +50,9 @@ def test_a_rollback_is_one_commit(tables: object, enlist: Enlist, monkeypatch: p
     monkeypatch.setattr(warehouse, "replace", fail_once)
     with pytest.raises(Retry):
         model_registry.roll_back("impscore")
-    assert scoring.find_model_id(None) == second
+    assert scoring.choose_model().model_id == second
     model_registry.roll_back("impscore")
-    assert (scoring.find_model_id(None), len(calls)) == (first, 2)
+    assert (scoring.choose_model().model_id, len(calls)) == (first, 2)
 
 
 def test_training_again_keeps_what_was_decided(tables: object, enlist: Enlist) -> None:
@@ -62,7 +63,7 @@ def test_training_again_keeps_what_was_decided(tables: object, enlist: Enlist) -
     assert scoring.choose_model().is_shipped
     second = enlist(DAY, 2)
     assert enlist(DAY, 1) == first
-    assert scoring.find_model_id(None) == second
+    assert scoring.choose_model().model_id == second
 
 
 def test_what_cannot_be_promoted(tables: object, enlist: Enlist) -> None:

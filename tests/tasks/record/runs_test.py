@@ -1,7 +1,6 @@
 """What a step told of itself: rows of `runs` that add up, with what it took."""
 
 import json
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,9 +58,9 @@ def test_what_is_not_known_is_null(tables: Path) -> None:
 
 def test_what_a_step_took_is_shared_out(tables: Path) -> None:
     """Seconds and tokens of a step over several sources are shared out by rows read, and add up; a source may go."""
-    began = runs.start()._replace(seconds=100.0, clock=time.monotonic())
     three = pl.DataFrame({"source": ["a", "b", "c"], "kept_count": [1, 1, 1]})
-    runs.record_counts(three, DAY, "model", "score", {}, "r1", began)
+    runs.record_counts(three, DAY, "model", "score", {}, "r1", runs.start())
+    began = runs.start([Staged(path="a", rows=1, seconds=100.0)])
     counts = pl.DataFrame({"source": ["a", "b"], "kept_count": [3, 0], "dropped_count": [0, 1]})
     runs.record_counts(counts, DAY, "model", "score", {}, "r1", began, Spent())
     rows = read_runs()

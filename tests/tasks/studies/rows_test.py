@@ -22,6 +22,7 @@ from pipeline.tasks.studies import rows as study_rows
 from pipeline.training.impscore import heads
 from pipeline.training.impscore.fit import make_recipe
 from tests.support.servers.llm_server import Server
+from tests.tasks.conftest import build_options
 
 Enlist = Callable[..., str]
 
@@ -78,11 +79,6 @@ def load_staged(shard: Any) -> pl.DataFrame:
     return pl.read_parquet(shard["path"])
 
 
-def build_options(server: Server, model: str = "small-model", **more: Any) -> asking.Options:
-    """Build the options to ask a model at this service."""
-    return asking.Options(model, endpoint=asking.find_endpoint(server.url, "secret"), **more)
-
-
 def test_cells_of_the_grids() -> None:
     """Twelve designs and 120 settings, three runs each, are each trained once (IMP-29, IMP-30)."""
     cells = study_rows.list_cells("ablation", 3)
@@ -136,13 +132,13 @@ def test_trained_again_the_table_is_the_same(few_pairs: pl.DataFrame) -> None:
     """Publishing staged rows twice gives the same table; other days and studies stay."""
     parts = [[cell] for cell in study_rows.list_cells("ablation", 1)[:2]]
     shards = [study_rows.stage_cells("ablation", part, DAY, 1) for part in parts]
-    assert study_rows.publish("ablation", shards, DAY) == 4
+    assert study_rows.publish(shards, DAY) == 4
     before = load_table()
     sensitivity = study_rows.stage_cells("sensitivity", study_rows.list_cells("sensitivity", 1)[:1], DAY, 1)
-    study_rows.publish("sensitivity", [sensitivity], DAY)
+    study_rows.publish([sensitivity], DAY)
     again = study_rows.stage_cells("ablation", parts[0], DAY, 1)
-    study_rows.publish("ablation", [study_rows.stage_cells("ablation", parts[0], NEXT, 1)], NEXT)
-    study_rows.publish("ablation", [again], DAY)  # one cell replaces itself, the other stays
+    study_rows.publish([study_rows.stage_cells("ablation", parts[0], NEXT, 1)], NEXT)
+    study_rows.publish([again], DAY)  # one cell replaces itself, the other stays
     assert_frame_equal(load_table("ablation").filter(pl.col("day") == before["day"][0]), before)
     assert load_table().height == 4 + 2 + 2
 
@@ -178,8 +174,8 @@ def test_a_benchmark_is_its_problematic_part(tables: Path, model: str) -> None:
     rows = [(f"{text} {n}", label) for text, label in SENTENCES for n in range(2)]
     import_rows("dghsd", rows)
     import_rows("mine", rows)
-    shards = [{"study": "data_sets", **study_rows.stage_data_set(source, DAY, model)} for source in ("dghsd", "mine")]
-    assert study_rows.publish_all(shards, DAY) == load_table().height
+    shards = [study_rows.stage_data_set(source, DAY, model) for source in ("dghsd", "mine")]
+    assert study_rows.publish(shards, DAY) == load_table().height
     spreads = study_rows.load_spreads(DAY)
     assert spreads.columns == ["study", "subset", "mean", "sd", "row_count", "paper_count"]
     counts = {(study, subset): sizes for study, subset, *sizes in spreads.drop("mean", "sd").rows()}

@@ -43,7 +43,7 @@ def small(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def test_every_scorer_on_every_set(small: Path, enlist: Enlist) -> None:
     """Each set has the models, the values that there are, and the baselines; the page names what is not at hand."""
     model = enlist(DAY, 1)
-    pairs.replay_cassette(DAY)
+    pairs.replay_cassette()
     pairs.build("sample_en", DAY)
     hashes = validation.hash_text(pl.read_csv(small / "irony.csv")["text"])[:20]  # 15 explicit, 5 implicit
     scores = filled("scores", *({"text_hash": name, "comment_id": name} for name in hashes))

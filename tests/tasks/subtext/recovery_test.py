@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -12,11 +11,11 @@ from polars.testing import assert_frame_equal
 from pipeline import warehouse
 from pipeline.errors import Refused
 from pipeline.llm.outcome import Summary
-from pipeline.tasks import asking
 from pipeline.tasks.asking import Options
 from pipeline.tasks.impscore import pairs
 from pipeline.tasks.subtext import recovery
 from tests.support.servers.llm_server import Server
+from tests.tasks.conftest import build_options
 
 ROWS = pl.DataFrame(
     {
@@ -45,11 +44,6 @@ def reader(tables: Path) -> Iterator[Server]:
     """A loopback service."""
     with Server(write=write) as running:
         yield running
-
-
-def build_options(server: Server, **more: Any) -> Options:
-    """Build the options to ask the loopback service."""
-    return Options("small", endpoint=asking.Endpoint(server.url, "k"), **more)
 
 
 WORKED = [  # the first is that of table 1, row 1, in our words; the second is satire
@@ -93,7 +87,7 @@ def test_both_steps_or_a_reason(reader: Server) -> None:
     ]
     assert first["context"].equals(ROWS["context"])
     sent = reader.sent.total()
-    for options in (build_options(reader), Options("small", mode="cache-only")):
+    for options in (build_options(reader), Options("small-model", mode="cache-only")):
         assert_frame_equal(recovery.recover(ROWS, options), first)
     blank = pl.concat([ROWS.head(1), ROWS.head(2).with_columns(text=pl.Series([None, " "], dtype=pl.String))])
     assert recovery.recover(blank, build_options(reader))["reason"].to_list() == [None, "no_text", "no_text"]
@@ -106,7 +100,7 @@ def test_both_steps_or_a_reason(reader: Server) -> None:
 def test_what_the_cache_lacks_has_no_answer(tables: Path, reader: Server) -> None:
     """From an empty cache every comment is there with the reason; a choice is the place of its option."""
     with pytest.raises(Refused, match=r"none of 4 requests has an answer \(4: not in the ledger"):
-        recovery.recover(ROWS, Options("small", mode="cache-only"))
+        recovery.recover(ROWS, Options("small-model", mode="cache-only"))
     summary = Summary()
     result = recovery.recover(ROWS, Options("small", mode="cache-only", summary=summary))
     assert (len(summary.missing), summary.exit_code) == (4, 3)

@@ -28,14 +28,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.examples.recam.balance import drawing
 from pipeline.examples.recam.balance import lexicon as lexicons
 from pipeline.examples.recam.balance.drawing import WRONG, Pool
-from pipeline.examples.recam.balance.lexicon import CODE, REASONS, Floats, Ids, Lexicon, Masks
-from pipeline.examples.recam.building import SEED, SIMILAR, Choices, Vectors, place_options
+from pipeline.examples.recam.balance.lexicon import Floats, Lexicon, Masks
+from pipeline.examples.recam.building import SEED, SIMILAR, Vectors, place_options
 from pipeline.examples.recam.items import SCHEMA, normalise
 from pipeline.io.hashes import hash_number
+from pipeline.reasons import Read
 
 PART = 10_000  # items whose words are drawn together at most: they take 1.5 GB
 MIN_CHOICES = 2 * WRONG  # words an item may choose from; of fewer the weights cannot be fitted
@@ -48,7 +48,7 @@ def choose_balanced(
     vectors: Vectors | None = None,
     threshold: float = SIMILAR,
     seed: int = SEED,
-) -> Choices:
+) -> Read:
     """Choose four wrong options for each item, such that no baseline of `metrics.recam.audit` finds the right one.
 
     Options are in small letters. Words are compared by all their base forms. A wrong option is not in the passage or
@@ -63,12 +63,8 @@ def choose_balanced(
 
     In a set of some hundreds of a shape words and rates are too few for the numbers to come out even. Candidates are
     item_id, word, rank from 1; 50 of each reader leave most to choose from. Without `vectors` nothing is too near. An
-    item's draws depend on its id and the set, not on the order of rows. The result is as of
-    `building.choose_options`; drawn words that no reader named have token_count 0 and best_rank null. BadInput: two
-    items have the same id.
+    item's draws depend on its id and the set, not on the order of rows. The result is as of `building.choose_options`.
     """
-    if repeated := items.filter(pl.col("item_id").is_duplicated())["item_id"].sort().to_list():
-        raise BadInput(f"items: field 'item_id' should differ between rows, found {repeated[0]!r} more than once")
     hashes = pl.Series([hash_number(f"{seed} {item_id}") for item_id in items["item_id"]], dtype=pl.UInt64)
     items = items.with_columns(pl.col("answer").str.to_lowercase(), passage=normalise(), draw=hashes)
     ordered = items.sort("draw", "item_id")  # no result depends on the order of the rows
@@ -80,23 +76,17 @@ def choose_balanced(
     first_items, same_article = _split(items, np.where(is_first, "", "same_article"))
     candidate_items, thinned = _split(first_items, lexicons.thin_items(first_items, lexicon))
     # first for all, to find the items that have too few words or need no passage, then for the rest
-    fit_parts, unfit, fault_rows = zip(*(_check_part(*part, lexicon) for part in weigh(candidate_items)), strict=True)
+    fit_parts, unfit = zip(*(_check_part(*part) for part in weigh(candidate_items)), strict=True)
     fit_items = pl.concat(fit_parts)
     fit_items, thinned_again = _split(fit_items, lexicons.thin_items(fit_items, lexicon))
     parts = (_draw_part(*part, lexicon, relations, seed) for part in weigh(fit_items))
-    item_parts, too_few, candidate_rows = zip(*parts, strict=True)
-    by_rank = (pl.col("reason").is_not_null(), "best_rank", "word")
-    return Choices(
-        pl.concat(item_parts).sort("item_id"),
-        pl.concat([same_article, thinned, *unfit, thinned_again, *too_few]).sort("row_key"),
-        pl.concat([*fault_rows, *candidate_rows]).sort("item_id", *by_rank, nulls_last=True),
-    )
+    item_parts, too_few = zip(*parts, strict=True)
+    dropped = pl.concat([same_article, thinned, *unfit, thinned_again, *too_few])
+    return Read(pl.concat(item_parts).sort("item_id"), dropped.sort("row_key"))
 
 
 class _Weights(NamedTuple):
-    pool: Pool
-    untyped: pl.DataFrame  # words of readers that no type of the item's shape has
-    draws: Pool  # the part of the pool that is drawn from
+    draws: Pool  # the words that are drawn from
     is_in: Masks  # of each item: whether it has enough words
     of_words: Floats  # probabilities of the words that are drawn from
     of_golds: Floats  # and of each item's gold word by the question alone
@@ -110,57 +100,37 @@ def _weigh_parts(
     counts, rates = np.bincount(gold, minlength=len(lexicon.word)), lexicons.draw_rates(gold, lexicon, seed)
     for number, rows in enumerate(np.array_split(np.arange(items.height), -(-items.height // PART) or 1)):
         part, gold_of_part = items[rows], gold[rows]
-        reader_words, untyped = drawing.read_candidates(part, candidates, lexicon)
+        reader_words = drawing.read_candidates(part, candidates, lexicon)
         fits_of_part = [fit.select(rows) for fit in fits]
         pool = drawing.build_pool(part, reader_words, lexicon, relations, fits_of_part, rates, seed)
-        draws = pool.filter(pool.code == CODE["not_drawn"])
-        is_in = np.bincount(draws.item, minlength=part.height) >= MIN_CHOICES
-        draws = draws.filter(is_in[draws.item])
+        is_in = np.bincount(pool.item, minlength=part.height) >= MIN_CHOICES
+        draws = pool.filter(is_in[pool.item])
         part_seed = seed + number  # how often a word is wrong varies from part to part
         probabilities = drawing.fit_probabilities(draws, is_in, gold_of_part, counts, lexicon, rates, part_seed)
-        yield part, _Weights(pool, untyped, draws, is_in, *probabilities)
+        yield part, _Weights(draws, is_in, *probabilities)
 
 
-def _check_part(items: pl.DataFrame, weights: _Weights, lexicon: Lexicon) -> tuple[pl.DataFrame, ...]:
-    """Return the items that are fit, the others with their reason, and what became of the others' words."""
+def _check_part(items: pl.DataFrame, weights: _Weights) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the items that are fit, and the others with their reason."""
     reasons = np.where(weights.is_in, "", "too_few_choices").astype(object)
     reasons[weights.of_golds > MAX_GOLD] = "told_by_question"
-    fit_items, unfit = _split(items, reasons)
-    explanations = _explain(weights, items, lexicon, np.full((items.height, WRONG), -1, np.int32))
-    return fit_items, unfit, explanations.join(unfit, left_on="item_id", right_on="row_key", how="semi")
+    return _split(items, reasons)
 
 
 def _draw_part(
     items: pl.DataFrame, weights: _Weights, lexicon: Lexicon, relations: Any, seed: int
-) -> tuple[pl.DataFrame, ...]:
-    """Return items with options, those that have too few, and what became of the words of all."""
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return items with options, and those that have too few."""
     draw = items["draw"].to_numpy()
     types, is_full = drawing.draw_words(weights.draws, weights.of_words, draw, lexicon, relations, seed)
     full_items, too_few = _split(items, np.where(is_full, "", "too_few_choices"))
     words = lexicon.words.gather(lexicon.word[types[is_full].ravel()]).to_list()
     wrong = [words[start : start + WRONG] for start in range(0, len(words), WRONG)]
     rows = full_items.with_columns(wrong=pl.Series(wrong, dtype=pl.List(pl.String))).iter_rows(named=True)
-    explanations = _explain(weights, items, lexicon, np.where(is_full[:, None], types, -1))
-    return pl.DataFrame([place_options(row, seed) for row in rows], schema=SCHEMA), too_few, explanations
+    return pl.DataFrame([place_options(row, seed) for row in rows], schema=SCHEMA), too_few
 
 
 def _split(items: pl.DataFrame, reasons: npt.NDArray[Any]) -> tuple[pl.DataFrame, pl.DataFrame]:
     reason = pl.Series("reason", reasons.astype(str), dtype=pl.String)
     dropped = items.select(reason, row_key="item_id").filter(pl.col("reason") != "")
     return items.filter(reason == ""), dropped
-
-
-def _explain(weights: _Weights, items: pl.DataFrame, lexicon: Lexicon, types: Ids) -> pl.DataFrame:
-    """Say why each word of a reader was not drawn, and list the drawn words (types [items, 4], -1 for none)."""
-    pool = weights.pool
-    width = np.int64(max(len(lexicon.word), 1))
-    row, place = np.nonzero(types >= 0)
-    is_drawn = np.isin(pool.item.astype(np.int64) * width + pool.type, row * width + types[row, place])
-    reported = pool._replace(code=np.where(is_drawn, 0, pool.code)).filter((pool.times > 0) | is_drawn)
-    columns = {
-        "item_id": items["item_id"].gather(reported.item), "word": lexicon.words.gather(lexicon.word[reported.type]),
-        "token_count": reported.times.astype(np.int64), "best_rank": reported.rank.astype(np.int64),
-        "reason": pl.Series(REASONS, dtype=pl.String).gather(reported.code),
-    }  # fmt: skip
-    words = pl.DataFrame(columns).with_columns(best_rank=pl.when(pl.col("token_count") > 0).then("best_rank"))
-    return pl.concat([words, weights.untyped])

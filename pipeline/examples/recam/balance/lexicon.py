@@ -145,17 +145,11 @@ def draw_rates(gold: Ids, lexicon: Lexicon, seed: int) -> Floats:
     return rates
 
 
-REASONS = (
-    None, "not_drawn", "gold", "form_of_gold", "synonym_of_gold", "similar_to_gold", "in_question", "in_passage",
-    "related_in_passage", "other_article", "other_shape", "no_gold_word",
-)  # fmt: skip
-"""Why a candidate was not drawn: null for drawn ones; other_article: it needs `an` where the gold word needs `a`."""
-CODE = {reason: code for code, reason in enumerate(REASONS)}
 _TOKEN = re.compile(r"\w+")
 
 
 def relate_words(lexicon: Lexicon, vectors: Vectors | None, threshold: float) -> Any:
-    """Return which words may not stand in one item: a sparse table [words, words] of places in `REASONS`."""
+    """Return which words may not stand in one item: a sparse table of truth values [words, words]."""
     from scipy.sparse import csr_array
 
     count = len(lexicon.words)
@@ -168,37 +162,32 @@ def relate_words(lexicon: Lexicon, vectors: Vectors | None, threshold: float) ->
         pairs = {(a, b) for a, names in enumerate(names_by_word) for name in names for b in words_by_name[name]}
         return np.array(sorted({key for a, b in pairs for key in (a * count + b, b * count + a)}), np.int64)
 
-    near: list[Keys] = [np.zeros(0, np.int64)]
+    keys = [np.arange(count, dtype=np.int64) * (count + 1), list_keys(lexicon.names), list_keys(lexicon.synonyms)]
     if vectors and count:
         units = normalise(vectors(lexicon.words.to_list()))
         for start in range(0, count, ROWS):
             rows, columns = np.nonzero(units[start : start + ROWS] @ units.T > threshold)
-            near.append((rows + start) * count + columns)
-    keys_by_reason = {
-        "gold": np.arange(count, dtype=np.int64) * (count + 1), "form_of_gold": list_keys(lexicon.names),
-        "synonym_of_gold": list_keys(lexicon.synonyms), "similar_to_gold": np.concatenate(near),
-    }  # fmt: skip
-    codes = np.concatenate([np.full(len(keys), CODE[reason], np.uint8) for reason, keys in keys_by_reason.items()])
-    pairs, first = np.unique(np.concatenate(list(keys_by_reason.values())), return_index=True)  # the first reason holds
-    return csr_array((codes[first], np.divmod(pairs, max(count, 1))), shape=(count, count))
+            keys.append((rows + start) * count + columns)
+    pairs = np.unique(np.concatenate(keys))
+    return csr_array((np.ones(len(pairs), np.bool_), np.divmod(pairs, max(count, 1))), shape=(count, count))
 
 
-def bar_words(items: pl.DataFrame, lexicon: Lexicon, relations: Any) -> Iterator[tuple[slice, npt.NDArray[np.uint8]]]:
-    """Yield, for `ROWS` items at a time, the first reason why each word may not stand in them [items, words]."""
+def list_open_words(items: pl.DataFrame, lexicon: Lexicon, relations: Any) -> Iterator[tuple[slice, Masks]]:
+    """Yield, for `ROWS` items at a time, which words may stand in them [items, words].
+
+    None may that is related to the gold word, that needs `an` where that needs `a`, or of which a form is in question
+    or passage, or a relative in the passage.
+    """
     gold = lexicon.word[items["type"].to_numpy()]
     has_vowel = lexicon.words.str.contains("^[aeiou]").to_numpy()
     has_article = items["question"].str.contains(rf"(?i)\ban?\s+{PLACEHOLDER}").to_numpy()
-    for rows, masks in _find_words(items, lexicon):
-        codes = relations[gold[rows]].toarray()
-        masks["other_article"] = has_article[rows, None] & (has_vowel != has_vowel[gold[rows], None])
-        for reason, mask in masks.items():
-            codes[(codes == 0) & mask] = CODE[reason]
-        codes[codes == 0] = CODE["not_drawn"]
-        yield rows, codes
+    for rows, is_present in _find_words(items, lexicon):
+        is_other_article = has_article[rows, None] & (has_vowel != has_vowel[gold[rows], None])
+        yield rows, ~(relations[gold[rows]].toarray() | is_other_article | is_present)
 
 
-def _find_words(items: pl.DataFrame, lexicon: Lexicon) -> Iterator[tuple[slice, dict[str, Masks]]]:
-    """Yield, for `ROWS` items at a time, which words the question and the passage hold in any form [items, words]."""
+def _find_words(items: pl.DataFrame, lexicon: Lexicon) -> Iterator[tuple[slice, Masks]]:
+    """Yield, for `ROWS` items at a time, which words question and passage hold, or are related to [items, words]."""
     from scipy.sparse import csr_array
 
     ids: dict[str, int] = {}
@@ -224,9 +213,8 @@ def _find_words(items: pl.DataFrame, lexicon: Lexicon) -> Iterator[tuple[slice, 
     for start in range(0, items.height, ROWS):
         part = items[start : start + ROWS]
         question, passage = (build_table(map(list_ids, part[name])) for name in ("question", "article"))
-        counts = {"in_question": question @ form_table, "in_passage": passage @ form_table}
-        counts["related_in_passage"] = passage @ related_table
-        yield slice(start, start + part.height), {reason: table.toarray() > 0 for reason, table in counts.items()}
+        counts = (question + passage) @ form_table + passage @ related_table
+        yield slice(start, start + part.height), counts.toarray() > 0
 
 
 _SMOOTH = 5.0  # prior count of a neighbour with all words alike
