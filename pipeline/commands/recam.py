@@ -27,7 +27,6 @@ from pipeline.tasks.record.retry import retry
 Subtask = Annotated[str | None, Option(help=f"{' or '.join(SUBTASKS)}; both by default.")]
 OneSubtask = Annotated[str, Argument(help=" or ".join(SUBTASKS))]
 Vectors = Annotated[Path | None, Option(help="Word vectors in GloVe's format; by default the encoder's.")]
-Changes = Annotated[list[str] | None, Option("--set", help="NAME=VALUE of the profile; repeat it.")]
 _SCORER = "Folder or id of a scorer of abstractness, or a file of ratings to use unchanged."
 Scorer = Annotated[str | None, Option("--scorer", "--model", "-m", help=_SCORER)]
 NO_ITEMS = "the tables hold no cloze items; make some: `undertone cloze build`"
@@ -76,10 +75,7 @@ def build_items(
 
 
 def stats(
-    paths: Annotated[
-        list[Path] | None,
-        Argument(help="Items in the official format; by default the tables'; several have a row each."),
-    ] = None,
+    paths: Annotated[list[Path] | None, Argument(help="Items in the official format; else the tables'.")] = None,
     as_json: Json = False,
 ) -> None:
     """Count items, their lengths and words; of the tables also what each filter took out.
@@ -214,7 +210,7 @@ def train_reader(
     subtask: Subtask = None,
     profile: Annotated[str, Option(help="gated, attentive, gloss, official, or a pretrained reader's.")] = "gated",
     start: Annotated[Path | None, Option("--from", help="Word vectors in GloVe's format, or an encoder.")] = None,
-    changes: Changes = None,
+    changes: shared.Changes = None,
     promote: shared.Promote = False,
     force: shared.Force = False,
     day: shared.MaybeDay = "",
@@ -296,7 +292,7 @@ def train_masked_lm(
     column: Annotated[str | None, Option("--text-column", "-c", help="Column of the texts.")] = None,
     start: Annotated[str | None, Option("--from", help="Encoder: a folder or a name; the usual by default.")] = None,
     profile: Annotated[str, Option(help="embedded or large.")] = "embedded",
-    changes: Changes = None,
+    changes: shared.Changes = None,
     encoding: shared.Encoding = "utf-8-sig",
     as_json: shared.Json = False,
 ) -> None:
@@ -317,7 +313,7 @@ def train_scorer(
     vectors: Vectors = None,
     splits: Annotated[int, Option(min=0, help="Measure it first on so many random splits of the list.")] = 0,
     profile: Annotated[str, Option(help="undertone or paper.")] = "undertone",
-    changes: Changes = None,
+    changes: shared.Changes = None,
     promote: shared.Promote = False,
     force: shared.Force = False,
     day: shared.Day = "",

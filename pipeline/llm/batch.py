@@ -44,8 +44,6 @@ class Batch(NamedTuple):
 
 @dataclass
 class Provider:
-    """A provider's batches, with the ledger."""
-
     engine: sa.Engine
     endpoint: connection.Endpoint
     budget: Budget
@@ -241,7 +239,7 @@ def read_line(line: str, location: str) -> tuple[str, replies.Reply]:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as why:
         raise BadInput(f"{location}: should be a line of a batch's output, with custom_id and response") from why
     if status == 200:
-        reply = replies.read_chat(body)
+        reply = replies.read_answer(body)
     else:
         detail = json.dumps(error or body, ensure_ascii=False)
         code = status if isinstance(status, int) else None

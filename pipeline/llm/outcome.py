@@ -50,7 +50,6 @@ class Outcome(Spent):
     is_limited: bool = False  # stopped by the limit on cost
 
     def add_call(self, call: Call) -> None:
-        """Add what a call took."""
         self.calls_sent += 1
         self.input_tokens += call.reply.input_tokens or 0
         self.output_tokens += call.reply.output_tokens or 0
@@ -90,7 +89,6 @@ class Summary(Spent):
     missing: dict[str, str] = field(default_factory=dict)  # the reason by key
 
     def add(self, requests: Sequence[Request], outcome: Outcome) -> None:
-        """Add the outcome of some requests."""
         self.answered |= {request._replace(attempt=0).key for request in requests if request.key in outcome.answers}
         self.missing |= {miss.request._replace(attempt=0).key: miss.reason for miss in outcome.missing}
         self.missing = {key: reason for key, reason in self.missing.items() if key not in self.answered}
@@ -120,7 +118,6 @@ class Summary(Spent):
         return "; ".join(reasons + ([f"{rest:,} for other reasons"] if rest else []))
 
     def as_dict(self) -> dict[str, object]:
-        """Return the summary for JSON."""
         answered, missing = len(self.answered), len(self.missing)
         counts: dict[str, object] = {"requests": answered + missing, "answered": answered, "missing": missing}
         counts["why_missing"] = self._list_reasons()
@@ -128,7 +125,6 @@ class Summary(Spent):
         return counts | {"why_guessed": dict(self.guesses), "max_cost": self.max_cost}
 
     def sentence(self) -> str:
-        """Return the summary for people."""
         count = len(self.answered) + len(self.missing)
         text = f"{len(self.answered):,} of {count:,} requests have an answer, {self.calls_sent:,} calls were sent"
         if self.missing:

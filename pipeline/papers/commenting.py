@@ -23,7 +23,7 @@ _CORRELATIONS = {
 TABLE_4 = {name: Coefficients(*row) for name, row in _CORRELATIONS.items()}
 """Tables 3 and 4, which has more rows: correlation with grades of 9,660 comments, six of each of 1,610 articles."""
 
-SYSTEMS = ("IR-T", "IR-TC", "Seq2seq", "Att", "Att-TC")
+SYSTEMS = {"ir_t": "IR-T", "ir_tc": "IR-TC", "seq2seq": "Seq2seq", "att": "Att", "att_tc": "Att-TC"}
 TABLE_7 = {
     "meteor": (0.137, 0.138, 0.061, 0.084, 0.078), "w_meteor": (0.130, 0.131, 0.058, 0.080, 0.074),
     "rouge_l": (0.230, 0.229, 0.197, 0.232, 0.298), "w_rouge_l": (0.173, 0.172, 0.137, 0.165, 0.206),

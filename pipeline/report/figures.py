@@ -19,11 +19,11 @@ import numpy.typing as npt
 import polars as pl
 from matplotlib import font_manager
 from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.io.visible import escape_invisible
@@ -39,6 +39,7 @@ HATCHED: dict[str, Any] = {"facecolor": "#e9eef2", "hatch": "////", "edgecolor":
 STAR: dict[str, Any] = {"marker": "*", "color": "white", "markeredgecolor": INK, "markersize": 10, "linestyle": ""}
 TICK: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 1.8, "linestyle": ""}
 """Marks of a number that the paper prints."""
+SHARES = (5, 25, 50, 75, 95)  # quantiles of a strip, in percent
 _CHINESE = ("Noto Sans CJK SC", "Source Han Sans SC", "PingFang SC", "Microsoft YaHei", "WenQuanYi Micro Hei", "SimHei")
 _INSTALLED = set(font_manager.get_font_names())
 _STYLE: dict[Any, Any] = {
@@ -86,12 +87,6 @@ def name_rows(axis: Axes, names: Sequence[str]) -> None:
     axis.spines["left"].set_visible(False)
     axis.grid(axis="x", color=PALE, linewidth=0.6)
     axis.set_axisbelow(True)
-
-
-def draw_rules(axis: Axes, count: int) -> None:
-    """Draw a thin line between rows."""
-    for y in range(1, count):
-        axis.axhline(y - 0.5, color=PALE, linewidth=0.6)
 
 
 def create_figure(size: tuple[float, float], *grid: int, **options: Any) -> tuple[Figure, Any]:
@@ -147,12 +142,9 @@ def list_keys(count: int, linewidth: float = 1.6) -> list[Line2D]:
     return [Line2D([], [], color=colour, marker=marker, linewidth=linewidth) for colour, marker in styles]
 
 
-def draw_legend(
-    figure: Figure, handles: Sequence[Line2D | Patch], names: Sequence[str], columns: int = 3, *, is_below: bool = False
-) -> None:
-    """Draw a legend outside of the panels, on top or below."""
-    style: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 8}
-    figure.legend(handles, names, loc="outside lower center" if is_below else "outside upper center", **style)
+def draw_legend(figure: Figure, handles: Sequence[Line2D | Patch], names: Sequence[str], columns: int = 3) -> None:
+    """Draw a legend on top of the panels."""
+    figure.legend(handles, names, loc="outside upper center", ncols=columns, frameon=False, fontsize=8)
 
 
 def write_text(axis: Axes, x: float, y: float, text: str, **style: Any) -> None:
@@ -160,15 +152,10 @@ def write_text(axis: Axes, x: float, y: float, text: str, **style: Any) -> None:
     axis.text(x, y, text, **{"ha": "center", "va": "center", "fontsize": 8, **style})
 
 
-def frame_cell(axis: Axes, x: float, y: float, colour: str = WARM) -> None:
-    """Draw a frame in a cell."""
-    axis.add_patch(Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, fill=False, edgecolor=colour, linewidth=1.8))
-
-
 def draw_dots(
     rows_by_key: Mapping[tuple[Any, ...], Mapping[str, Any]],
     titles: Mapping[str, str],
-    row_names: Mapping[str, str],
+    row_names: Mapping[Any, str],
     mark_names: Mapping[Any, str],
     *,
     looks: Mapping[Any, tuple[str, str]] | None = None,
@@ -194,7 +181,8 @@ def draw_dots(
         figure, axes = create_panels(len(titles), 3, (height, 0.5), sharex=is_shared)
         for axis, (panel, title) in zip(axes, titles.items(), strict=True):
             name_rows(axis, [wrap_name(name, 20, 2) for name in row_names.values()])
-            draw_rules(axis, len(row_names))
+            for y in range(1, len(row_names)):
+                axis.axhline(y - 0.5, color=PALE, linewidth=0.6)
             if panel in chance:
                 axis.axvline(chance[panel], **{**DASHED, "color": INK}, zorder=0)
             axis.set_title(title, fontsize=9)
@@ -219,19 +207,23 @@ def write_note(axis: Axes, y: float, text: str, colour: str = INK) -> None:
     axis.text(1.01, y, text, transform=axis.get_yaxis_transform(), va="center", fontsize=8, color=colour)
 
 
-def draw_grid(
-    axis: Axes, rows: Sequence[str], columns: Sequence[str], values: Floats, colours: Colormap, norm: Normalize
-) -> None:
-    """Draw a table of coloured cells with names and no text in them yet; NaN stays white."""
-    height, width = values.shape
-    edges = (np.arange(size + 1) - 0.5 for size in (width, height))
-    cells = np.ma.masked_invalid(values)
-    axis.pcolormesh(*edges, cells, cmap=colours, norm=norm, edgecolors="white", linewidth=1.5)
-    axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
-    axis.set_xticks(range(width), columns, fontsize=8)
-    axis.set_yticks(range(height), rows, fontsize=8)
-    axis.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
-    axis.spines[:].set_visible(False)
+def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str) -> str:
+    """Draw strips of each row and label by their quantiles: the middle 90 % a line, half a bar, the median a mark."""
+    labels = [*dict.fromkeys(label for row in groups.values() for label in row)]
+    with use_style():
+        figure, axis = create_row_figure([*groups], 0.18 * len(labels) + 0.2)
+        for y, row in enumerate(groups.values()):
+            for i, (label, quantiles) in enumerate(row.items()):
+                height = place_mark(y, i, len(row), 0.7)
+                colour, marker = pick_look(labels.index(label))
+                lowest, low, middle, high, highest = (quantiles.get(share, np.nan) for share in SHARES)
+                axis.hlines(height, lowest, highest, color=colour, linewidth=1.4)
+                axis.hlines(height, low, high, color=colour, linewidth=6, alpha=0.45)
+                axis.plot(middle, height, marker, color=colour, markersize=6.5, markeredgecolor="white")
+        axis.set_xlabel(f"{x}; line: middle 90 %, bar: middle half, mark: median")
+        if len(labels) > 1:
+            draw_legend(figure, list_keys(len(labels)), labels, 4)
+        return render_svg(figure)
 
 
 def draw_distributions(scores: pl.DataFrame) -> str:

@@ -14,7 +14,6 @@ import polars as pl
 import polars.selectors as cs
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from pipeline.errors import BadInput
 from pipeline.io.visible import escape_invisible
 
 BEST = "★ "  # stands before the best of a row or column
@@ -35,16 +34,10 @@ class Section(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A builder of sections from rows, and the columns that the rows need.
-
-    Columns are names separated by spaces; those that may be null end with a question mark. If there are keys, each of
-    their values has one row.
-    """
+    """A title, and what builds a section of rows, or several with titles of their own."""
 
     title: str
-    build: Callable[[Any], Any]  # a section, or several with their titles
-    keys: str = ""
-    columns: str = ""
+    build: Callable[[Any], Any]
 
 
 @cache
@@ -88,17 +81,11 @@ def render(
     return render_template(template, title=title, heading=heading, lead=lead, sections=sections, counts=facts, **values)
 
 
-def check_rows(parts: Mapping[str, Part], rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the non-empty rows of each part, in the order of the parts; NaN becomes null.
-
-    BadInput if a frame lacks a column or a value, or holds a row twice.
-    """
+def select_filled(parts: Mapping[str, Part], rows: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the non-empty rows of each part, in the order of the parts; NaN becomes null."""
     filled = {name: rows[name] for name in parts if rows.get(name) is not None and len(rows[name])}
-    for name, frame in filled.items():
-        if isinstance(frame, pl.DataFrame):
-            filled[name] = frame.with_columns(cs.float().fill_nan(None))
-            _check_frame(name, filled[name], parts[name])
-    return filled
+    frames = {name: frame for name, frame in filled.items() if isinstance(frame, pl.DataFrame)}
+    return filled | {name: frame.with_columns(cs.float().fill_nan(None)) for name, frame in frames.items()}
 
 
 def build_sections(parts: Mapping[str, Part], rows: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,20 +97,6 @@ def build_sections(parts: Mapping[str, Part], rows: Mapping[str, Any]) -> dict[s
         sections += [section._replace(title=section.title or parts[name].title) for section in built]
     missing = [part.title for name, part in parts.items() if name not in rows]
     return {"sections": sections, "missing": [title[0].lower() + title[1:] for title in missing]}
-
-
-def _check_frame(name: str, frame: pl.DataFrame, part: Part) -> None:
-    columns = f"{part.keys} {part.columns}".split()
-    keys = [key.removesuffix("?") for key in part.keys.split()]
-    for column in columns:
-        if column.removesuffix("?") not in frame.columns:
-            raise BadInput(f"{name}: expected a column {column.removesuffix('?')}, found {', '.join(frame.columns)}")
-    for column in columns:
-        if not column.endswith("?") and (nulls := frame[column].null_count()):
-            raise BadInput(f"{name}: expected a value of {column} in each row, found {nulls} null")
-    if keys and (repeats := frame.filter(frame.select(keys).is_duplicated())).height:
-        row = ", ".join(str(value)[:40] for value in repeats.select(keys).row(0))
-        raise BadInput(f"{name}: expected a row for each {', '.join(keys)}, found several of {row}")
 
 
 def format_number(value: Any, digits: int = 3, style: str = "") -> str:
@@ -149,7 +122,6 @@ def format_signed(value: float | None, digits: int = 3) -> str:
 
 
 def format_count(value: Any) -> str:
-    """Format a count with commas."""
     return format_number(value, 0, ",")
 
 
@@ -183,7 +155,6 @@ def format_value(value: Any) -> str:
 
 
 def format_p(value: float | None) -> str:
-    """Format a p with four digits."""
     return "< 0.0001" if value is not None and value < 0.0001 else format_number(value, 4)
 
 
@@ -193,7 +164,6 @@ def shorten(text: str, longest: int) -> str:
 
 
 def index_rows(frame: pl.DataFrame, *keys: str) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Index rows by the values of some columns."""
     return {tuple(row[key] for key in keys): row for row in frame.iter_rows(named=True)}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.llm.questions import recovery
+from pipeline.llm.questions.answer import format_question
 from tests.commands.conftest import Run
 from tests.support.servers.llm_server import Server
 
@@ -42,7 +42,7 @@ def words(request: pytest.FixtureRequest, run: Run, server: Server, tmp_path: Pa
 
 def refuse(server: Server, count: int) -> None:
     """Have the service reject the first texts for good, as they are and as fields of a question."""
-    prompts = [prompt for text in TEXTS[:count] for prompt in (text, recovery.format_question(text, None))]
+    prompts = [prompt for text in TEXTS[:count] for prompt in (text, format_question({"context": None, "text": text}))]
     server.errors = dict.fromkeys(prompts, (400, {"error": {"message": "content_filter"}}))
 
 

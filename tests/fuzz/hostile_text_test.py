@@ -18,6 +18,7 @@ from pipeline.llm import client, prompt
 from pipeline.llm.ledger import answers
 from pipeline.llm.ledger.cost import Budget
 from pipeline.llm.questions import explicit, graded, judging, problematic, recovery
+from pipeline.llm.questions.answer import format_question
 from pipeline.llm.request import Request
 from pipeline.llm.service import connection
 from pipeline.report.sections import create_environment
@@ -34,7 +35,9 @@ PIPELINE = Path(__file__).resolve().parents[2] / "pipeline"
 def asked(texts: list[str], tmp_path: Path) -> tuple[list[dict[str, Any]], dict[str, str | None]]:
     """What a server is sent for comments, in order of the text, and what it answered to each."""
     version = prompt.load("recover_en").version
-    questions = [prompt.build_messages(recovery.format_question(text, None), "recover_en") for text in texts]
+    questions = [
+        prompt.build_messages(format_question({"context": None, "text": text}), "recover_en") for text in texts
+    ]
     wanted = [Request("m", messages, "recover_en", version, {}) for messages in questions]
     with Server() as server:
         engine = answers.open_ledger(f"sqlite:///{tmp_path}/{len(texts)}.db")

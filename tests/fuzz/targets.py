@@ -451,10 +451,8 @@ def replies(rng: random.Random, folder: Path) -> None:
     flags = {"model": "m", "results": [{"flagged": True}]}
     kind = rng.randrange(3)
     told = hostile.spelt(rng, hostile.mutated(rng, (body, flags, line)[kind]))
-    if kind == 0:
-        reply = llm_replies.read_chat(told)
-    elif kind == 1:
-        reply = llm_replies.read_moderation(told)
+    if kind < 2:
+        reply = llm_replies.read_answer(told, is_moderation=kind == 1)
     else:
         key, reply = batch.read_line(told, "line 1")
         must(isinstance(key, str), "no key")

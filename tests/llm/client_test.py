@@ -168,11 +168,11 @@ CHATS = [
 NEITHER = [(body, None) for body in ({}, "<html>", "[]", "null", '"results"', "")]
 
 
-@pytest.mark.parametrize(("read", "rows"), [("read_moderation", FLAGGED), ("read_chat", CHATS)])
-def test_reading(read: str, rows: list[tuple[Any, str | None]]) -> None:
+@pytest.mark.parametrize(("is_moderation", "rows"), [(True, FLAGGED), (False, CHATS)])
+def test_reading(rows: list[tuple[Any, str | None]], *, is_moderation: bool) -> None:
     """Whatever a server answers with 200 is an answer that can be stored, or malformed, and never an exception."""
     for body, response in rows + NEITHER:
-        reply = getattr(replies, read)(body)
+        reply = replies.read_answer(body, is_moderation=is_moderation)
         outcome = "malformed" if response is None else "answered"
         assert (reply.outcome, reply.response, reply.status) == (outcome, response, 200), body
         assert (reply.detail is None) == (response is not None)

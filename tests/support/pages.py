@@ -14,7 +14,6 @@ HOSTILE = [
     "--><style>@import url(https://evil.example/a.css)</style>", "</textarea>&lt;b&gt;",
 ]  # fmt: skip
 CHROMIUM = Path("/usr/bin/chromium")  # for tests that see a page as its readers do
-STAR = r"<use [^>]*fill: #ffffff; stroke: #1f2933"  # a number of the paper: white with a rim of ink
 _DRAWN = {"g", "use", "path", "defs"}  # letters of a figure, one more for each that is new
 
 
@@ -78,7 +77,7 @@ def check_offline(html: str) -> None:
     assert policy == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
 
 
-def check_sections(html: str, titles: list[str], figures: int, drawn_as_html: int = 0) -> None:
+def check_sections(html: str, titles: list[str], figures: int) -> None:
     """The page needs no network; each part has a heading and a link; figures have a name and a description."""
     check_offline(html)
     page = Page(html)
@@ -88,7 +87,7 @@ def check_sections(html: str, titles: list[str], figures: int, drawn_as_html: in
     assert [attrs["href"] for tag, attrs in page.elements if tag == "a"] == [f"#{name}" for name in headings]
     says = {attrs.get("id") for tag, attrs in page.elements if tag == "p" and attrs.get("class") == "says"}
     drawn = [attrs for _, attrs in page.elements if attrs.get("class") == "figure"]
-    assert (len(drawn), html.count("<svg")) == (figures, figures - drawn_as_html)
+    assert (len(drawn), html.count("<svg")) == (figures, figures)
     assert all(figure["role"] == "img" and figure["aria-label"] for figure in drawn)
     assert {figure["aria-describedby"] for figure in drawn} <= says
     assert all(part.startswith("<thead>") for part in re.findall(r"<table [^>]*>\s*(<\w+>)", html))  # print repeats it
@@ -111,11 +110,6 @@ def words(svg: str) -> list[str]:
 def said(svg: str) -> str:
     """What a figure says, in one line."""
     return " ".join(words(svg))
-
-
-def stars(svg: str) -> int:
-    """How many stars there are, the legend's too."""
-    return len(re.findall(STAR, svg))
 
 
 def elements(svg: str) -> set[str]:

@@ -42,7 +42,6 @@ class State(TypedDict):
 
 
 def airflow_home() -> Path:
-    """Airflow's own folder."""
     return settings.home() / "airflow"
 
 
@@ -272,7 +271,6 @@ class Rest(contextlib.AbstractContextManager["Rest"]):
             self.call("PATCH", f"/dags/{dag_id}", json={"is_paused": is_paused})
 
     def unpause(self, *dag_ids: str) -> None:
-        """Let DAGs run."""
         self.pause(*dag_ids, is_paused=False)
 
     def trigger(self, dag_id: str, day: str, conf: dict[str, Any] | None = None) -> str:

@@ -114,7 +114,6 @@ class Writer(AbstractContextManager["Writer"]):
         self._parquet: pq.ParquetWriter | None = None
 
     def write(self, frame: pl.DataFrame) -> None:
-        """Append a frame."""
         is_first = self._schema is None
         if self.suffix != ".jsonl":
             frame = self._fit_schema(frame)

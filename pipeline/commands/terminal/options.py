@@ -38,7 +38,6 @@ Encoding = Annotated[str, Option(help="Encoding of text files, such as gb18030 o
 
 
 def today() -> str:
-    """Return the current day in UTC."""
     return dt.datetime.now(dt.UTC).date().isoformat()
 
 

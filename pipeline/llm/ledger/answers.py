@@ -29,6 +29,7 @@ PART = 500  # keys of one IN; every database accepts as many
 REPEATS = 2  # of a request whose answer is malformed, over all runs
 ERASED = "erased"  # in place of the key of a call whose answer was erased
 BATCH = "batch:"  # prefix of the owner of a batch's claims
+_OF_REPLY = ("outcome", "status", "retries", "input_tokens", "output_tokens", "began_at", "ended_at")
 OF_ANSWER = ("response", "served_model", "finish_reason", "input_tokens", "output_tokens", "logprobs")
 
 
@@ -112,7 +113,6 @@ def look_up(engine: sa.Engine, keys: Collection[str]) -> tuple[dict[str, Answer]
 
 
 def find_unanswered(engine: sa.Engine, requests: Iterable[Request]) -> dict[str, Request]:
-    """Find the requests without an answer, by key."""
     unanswered: dict[str, Request] = {}
     for part in split(requests):
         answers, _ = look_up(engine, part)
@@ -150,7 +150,13 @@ def record(engine: sa.Engine, calls: Sequence[Call], owner: str, run_id: str) ->
     keys = tables.answers.c.key
     with write_transaction(engine) as con:
         for part in _cut(calls):
-            con.execute(sa.insert(tables.calls), [_build_call_row(call, run_id) for call in part])
+            rows = []
+            for call in part:
+                row = {name: getattr(call.reply, name) for name in _OF_REPLY}
+                row |= {name: getattr(call, name) for name in ("key", "mode", "cost_usd", "guess")}
+                detail = call.reply.detail and make_printable(call.reply.detail)
+                rows.append({**row, "run_id": run_id, "model": call.request.model, "detail": detail})
+            con.execute(sa.insert(tables.calls), rows)
             answered = {call.key: call for call in reversed(part) if call.reply.outcome == "answered"}
             existing = set(con.execute(sa.select(keys).where(keys.in_(list(answered)))).scalars())
             rows = []
@@ -315,14 +321,6 @@ def _look_up(con: sa.Connection, keys: Collection[str]) -> tuple[dict[str, Answe
             elif counts[key] > REPEATS:
                 given_up[key] = f"malformed {counts[key]} times, at last: {call.detail}"
     return answers, given_up
-
-
-def _build_call_row(call: Call, run_id: str) -> dict[str, Any]:
-    names = ("outcome", "status", "retries", "input_tokens", "output_tokens", "began_at", "ended_at")
-    row = {name: getattr(call.reply, name) for name in names}
-    row |= {name: getattr(call, name) for name in ("key", "mode", "cost_usd", "guess")}
-    detail = call.reply.detail and make_printable(call.reply.detail)
-    return {**row, "run_id": run_id, "model": call.request.model, "detail": detail}
 
 
 OUTCOMES = ("malformed", "unread", "rejected")

@@ -1,8 +1,8 @@
-"""Read what answers of any kind have in common: reasoning before them, JSON objects in them, Chinese characters."""
+"""What questions and answers of any kind have in common: JSON in them, reasoning before answers, Chinese characters."""
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 TRIES = 50  # at reading an object; an answer of braces without end would take as many as it has braces
@@ -11,8 +11,12 @@ _HAN = re.compile(r"[\u4e00-\u9fff]")
 _BRACE = re.compile(r"\{(?=\s*\")")  # not every brace of a long row of them
 
 
+def format_question(fields: Mapping[str, Any]) -> str:
+    """Format the user's message, quoted as JSON, so that no text can end its field."""
+    return json.dumps(fields, ensure_ascii=False)
+
+
 def has_han(text: str) -> bool:
-    """Return whether a text has Chinese characters."""
     return bool(_HAN.search(text))
 
 

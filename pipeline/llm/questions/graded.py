@@ -32,19 +32,6 @@ class Parsed(NamedTuple):
     reason: str | None
 
 
-class Balance(NamedTuple):
-    """Numbers about the surface of the levels, and whether they give the levels away."""
-
-    levels: pl.DataFrame  # level, n, length (mean characters), and of each cue the share of sentences that have it
-    checks: pl.DataFrame  # check, value, limit, holds
-
-    @property
-    def faults(self) -> list[str]:
-        """Describe the checks that do not hold."""
-        failed = self.checks.filter(~pl.col("holds")).iter_rows(named=True)
-        return [f"{row['check']} is {row['value']:.3f}, expected at most {row['limit']:.3f}" for row in failed]
-
-
 def parse(text: str, lang: str) -> Parsed:
     """Return the five sentences of an answer's JSON, or why not: malformed, wrong_count, repeated, other_language."""
     entry = next(answer.list_objects(answer.strip_thinking(text)), None)
@@ -61,13 +48,13 @@ def parse(text: str, lang: str) -> Parsed:
     return Parsed(None, reason) if reason else Parsed(sentences, None)
 
 
-def balance(groups: pl.DataFrame) -> Balance:
+def balance(groups: pl.DataFrame) -> pl.DataFrame:
     """Measure whether length, punctuation or words give the level away.
 
     Length is compared by the mean of the groups' Kendall tau (equation 11: a tie is neither way) and by the ratio of
     the levels' means; each cue by the difference of the levels' shares. What chance would give a set of that size,
     three standard errors, is added to each limit, so that a few groups are not refused for nothing. A row is a
-    sentence: group, level (from 1), text; ValueError without any.
+    sentence: group, level (from 1), text; ValueError without any. Returns check, value, limit, holds.
     """
     if not len(groups):
         raise ValueError("expected at least one group")
@@ -92,4 +79,4 @@ def balance(groups: pl.DataFrame) -> Balance:
         limit = SPREAD + _ERRORS * (2 * share * (1 - share) / least) ** 0.5
         checks.append((f"difference of {name} shares", float(shares.max() - shares.min()), limit))
     table = pl.DataFrame(checks, schema={"check": pl.String, "value": pl.Float64, "limit": pl.Float64}, orient="row")
-    return Balance(levels, table.with_columns(holds=pl.col("value") <= pl.col("limit")))
+    return table.with_columns(holds=pl.col("value") <= pl.col("limit"))

@@ -40,13 +40,7 @@ PAIR = Rubric({"more_implicit": tuple(OUTCOMES)})  # what the answer to a compar
 
 
 def get_rubric(name: str) -> Rubric:
-    """Return a rubric by its name."""
     return RUBRICS[check_name("rubric", name, RUBRICS)]
-
-
-def format_question(fields: Mapping[str, Any]) -> str:
-    """Format the user's message, quoted as JSON, so that no text can end its field."""
-    return json.dumps(fields, ensure_ascii=False)
 
 
 def parse_labels(response: str, rubric: Rubric) -> tuple[dict[str, Any], str | None]:

@@ -1,6 +1,5 @@
 """Recover subtext in the two steps of CSD, section 1: plain words, then the meaning in the context (CSD-03)."""
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -28,11 +27,6 @@ class Parsed(NamedTuple):
     plain: str | None
     meaning: str | None
     reason: str | None
-
-
-def format_question(text: str, context: str | None) -> str:
-    """Format the user's message about both steps: quoted as JSON, so that no text can end its field."""
-    return json.dumps({"context": context, "text": text}, ensure_ascii=False)
 
 
 def parse(response: str, text: str, lang: str | None = None) -> Parsed:
@@ -67,7 +61,7 @@ def format_choice(text: str, context: str | None, options: Sequence[str], questi
         raise BadInput(f"expected 2 to {len(LETTERS)} options, found {len(options)}")
     fields: dict[str, Any] = {"context": context, "text": text}
     fields |= {"question": question} if question else {}
-    return json.dumps({**fields, "options": dict(zip(LETTERS, options, strict=False))}, ensure_ascii=False)
+    return answer.format_question({**fields, "options": dict(zip(LETTERS, options, strict=False))})
 
 
 def parse_choice(response: str, count: int) -> int | None:

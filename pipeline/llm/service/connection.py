@@ -4,7 +4,6 @@ The SDK retries what cost nothing (connections, 409, 429, 503); what may have be
 """
 
 import logging
-import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -46,7 +45,7 @@ class Endpoint(NamedTuple):
 
 @contextmanager
 def open_client(endpoint: Endpoint, timeout: float, max_retries: int) -> "Iterator[openai.OpenAI]":
-    """Open an SDK client. Without a key it sends the word `none`, never the key of another service."""
+    """Open an SDK client, by the proxy of the environment; without a key it sends `none`, never another service's."""
     address, key = endpoint.base_url or OPENAI, endpoint.api_key or ""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
@@ -57,8 +56,13 @@ def open_client(endpoint: Endpoint, timeout: float, max_retries: int) -> "Iterat
 
     for name in ("httpx2", "openai"):  # a line for each request says nothing that the ledger does not
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger(name).level))
-    http = create_client(address, timeout)
-    retries: dict[str, Any] = {"max_retries": max_retries, "timeout": http.timeout}
+    url, proxies = httpx2.URL(address), getproxies()
+    proxy = None if proxy_bypass(url.host) else proxies.get(url.scheme) or proxies.get("all")
+    transport = _Transport(timeout, f"http://{proxy}" if proxy and "://" not in proxy else proxy)
+    seconds = httpx2.Timeout(timeout, connect=min(timeout, limits.CONNECT_SECONDS))
+    headers = {"Accept-Encoding": "identity"}
+    http = httpx2.Client(transport=transport, follow_redirects=False, timeout=seconds, headers=headers)
+    retries: dict[str, Any] = {"max_retries": max_retries, "timeout": seconds}
     with openai.OpenAI(base_url=address, api_key=key or "none", http_client=http, **retries) as client:
         yield client
 
@@ -108,18 +112,18 @@ class Sender(NamedTuple):
 
     def _post(self, request: Request, params: Mapping[str, Any]) -> Reply:
         messages: Any = request.messages
-        if request.prompt == MODERATION:
-            create, read = self.client.moderations.with_raw_response.create, replies.read_moderation
-            raw: Any = create(model=request.model, input=messages[-1]["content"], extra_body=params)
+        if is_moderation := request.prompt == MODERATION:
+            moderations = self.client.moderations.with_raw_response
+            raw: Any = moderations.create(model=request.model, input=messages[-1]["content"], extra_body=params)
         else:
-            read = replies.read_chat
             completions = self.client.chat.completions.with_raw_response
             raw = completions.create(model=request.model, messages=messages, extra_body=params)
-        return read(raw.text, raw.status_code, raw.headers.get("content-type", ""))._replace(retries=raw.retries_taken)
+        content_type = raw.headers.get("content-type", "")
+        reply = replies.read_answer(raw.text, raw.status_code, content_type, is_moderation=is_moderation)
+        return reply._replace(retries=raw.retries_taken)
 
 
 def read_error(why: "openai.APIStatusError") -> Reply:
-    """Read the reply that an error status is."""
     message = why.message
     if 300 <= why.status_code < 400:
         target = clean_text(why.response.headers.get("location")) or "nowhere"
@@ -136,7 +140,6 @@ def _retries(request: Any) -> int:
     return int(count) if count.isdigit() else 0
 
 
-_PIECE = 65_536  # bytes written between two looks at the clock
 _BILLED = ("/chat/completions", "/moderations")  # paths at which a model answers
 _UNSENT = (
     httpx2.ConnectError,
@@ -158,16 +161,6 @@ class Unreadable(Interrupted):
     """An answer came that is not read to its end, and would not be the next time."""
 
 
-def create_client(base_url: str, timeout: float) -> httpx2.Client:
-    """Create an HTTP client for one service, which uses the proxy that the environment names."""
-    url, proxies = httpx2.URL(base_url), getproxies()
-    proxy = None if proxy_bypass(url.host) else proxies.get(url.scheme) or proxies.get("all")
-    transport = _Transport(timeout, f"http://{proxy}" if proxy and "://" not in proxy else proxy)
-    seconds = httpx2.Timeout(timeout, connect=min(timeout, limits.CONNECT_SECONDS))
-    headers = {"Accept-Encoding": "identity"}
-    return httpx2.Client(transport=transport, follow_redirects=False, timeout=seconds, headers=headers)
-
-
 class _Clock(threading.local):
     ends_at: float = float("inf")
 
@@ -178,35 +171,26 @@ class _Clock(threading.local):
         return min(remaining, timeout or remaining)
 
 
-class _Stream(httpcore2.NetworkStream):
-    def __init__(self, stream: httpcore2.NetworkStream, clock: _Clock) -> None:
+class _Stream:
+    def __init__(self, stream: Any, clock: _Clock) -> None:
         self._stream, self._clock = stream, clock
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._stream.read(max_bytes, self._clock.limit(timeout))
+        return bytes(self._stream.read(max_bytes, self._clock.limit(timeout)))
 
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), _PIECE):
-            self._stream.write(buffer[start : start + _PIECE], self._clock.limit(timeout))
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore2.NetworkStream:
-        return _Stream(self._stream.start_tls(ssl_context, server_hostname, self._clock.limit(timeout)), self._clock)
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.get_extra_info(info)
+    def start_tls(self, *args: Any, **options: Any) -> "_Stream":
+        return _Stream(self._stream.start_tls(*args, **options), self._clock)
 
 
 class _Backend(httpcore2.SyncBackend):
     def __init__(self, clock: _Clock) -> None:
         self._clock = clock
 
-    def connect_tcp(self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any) -> _Stream:
-        return _Stream(super().connect_tcp(host, port, self._clock.limit(timeout), *args, **options), self._clock)
+    def connect_tcp(self, *args: Any, **options: Any) -> Any:
+        return _Stream(super().connect_tcp(*args, **options), self._clock)
 
 
 class _Transport(httpx2.HTTPTransport):

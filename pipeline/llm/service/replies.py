@@ -34,17 +34,12 @@ class Reply(NamedTuple):
     logprobs: str | None = None  # of the last tokens, as JSON: [token, {alternative: log probability}] each
 
 
-def read_chat(body: str | Any, status: int = 200, content_type: str = "") -> Reply:
-    """Read a chat completion of status 200, as text or as parsed JSON."""
-    return _read(body, status, content_type, "choices", _read_choices)
+def read_answer(body: str | Any, status: int = 200, content_type: str = "", *, is_moderation: bool = False) -> Reply:
+    """Read a chat completion of status 200, as text or as parsed JSON.
 
-
-def read_moderation(body: str | Any, status: int = 200, content_type: str = "") -> Reply:
-    """Read a moderation of status 200 as the answer yes or no to whether the text is problematic (IMP-42)."""
-    return _read(body, status, content_type, "results", _read_results)
-
-
-def _read(body: Any, status: int, content_type: str, field: str, read_field: Callable[[Any, Reply], Reply]) -> Reply:
+    A moderation is the answer yes or no to whether the text is problematic (IMP-42).
+    """
+    field, read_field = ("results", _read_results) if is_moderation else ("choices", _read_choices)
     completion, fault = _parse(body, content_type)
     if completion.get("error") and not completion.get(field):
         fields = completion["error"] if isinstance(completion["error"], dict) else {"message": completion["error"]}

@@ -38,8 +38,6 @@ class Column(NamedTuple):
 
 
 class View(NamedTuple):
-    """The filters of a view and its order."""
-
     search: str = ""  # words that are all in the text, in any case
     among: Mapping[str, list[str]] = {}  # values of choices
     between: Mapping[str, tuple[Any, Any]] = {}  # lowest and highest number or date, None without a bound
@@ -48,7 +46,6 @@ class View(NamedTuple):
 
     @property
     def order(self) -> str:
-        """The SQL of the order."""
         return f"{self.sort}{' desc' * self.descending}, n"
 
 
@@ -104,8 +101,6 @@ _PLAIN |= dict.fromkeys((*_COUNTS, "percentile"), NUMBER)
 
 
 class Corpus:
-    """An open corpus."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         self._points: dict[str, dict[str, list[Any]]] = {}  # by day; "": of all days, by characters

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.errors import BadInput
 from pipeline.papers.commenting import CATEGORIES, COMMENTS_TOLD, GRADES, KAPPA, SYSTEMS, TABLE_2
 from pipeline.report import sections
 from pipeline.report.commenting import figures
@@ -23,7 +22,7 @@ LONG = 300  # characters of a comment that the page shows
 
 def render(day: str, signatures: Sequence[str] = (), simulated_count: int = 0, **frames: pl.DataFrame | None) -> str:
     """Render the page of the frames that `PARTS` names; `is_weighted` is true of W-METEOR."""
-    rows = sections.check_rows(PARTS, frames)
+    rows = sections.select_filled(PARTS, frames)
     names = figures.list_rows(rows["correlations"]) if "correlations" in rows else []
     counts = {
         "graded comments": rows["grades"]["item_id"].n_unique() if "grades" in rows else None,
@@ -89,19 +88,16 @@ def _build_categories(frame: pl.DataFrame) -> Section:
 
 def _build_grades(frame: pl.DataFrame) -> Section:
     grade = pl.col("grade")
-    items = frame.group_by("item_id").agg(grade.mean(), least=grade.min(), best=grade.max()).drop_nulls("grade")
-    if items.is_empty():
-        raise BadInput(f"grades: expected a value of grade, found {frame.height} null")
+    items = frame.group_by("item_id").agg(grade.mean(), least=grade.min(), best=grade.max())
     low, high, share = items.select(
         pl.col("least").min(), pl.col("best").max().alias("high"), share=100 * (pl.col("best") >= 5).mean()
     ).row(0)
-    has_paper_scale = high > 1  # on another scale than 1 to 5 the paper's numbers do not compare
     counts = (items.height, frame["grade"].count(), GRADES.items, 2 * GRADES.items)
     here_counts, paper_counts = [*map(format_count, counts[:2])], [*map(format_count, counts[2:])]
     moments = [format_number(number, 2) for number in (items["grade"].mean(), items["grade"].std())]
     paper_moments = [format_number(number, 1) for number in (GRADES.mean, GRADES.sd)]
     rows = [
-        ["here", *here_counts, *moments, format_number(share if has_paper_scale else None, 1)],
+        ["here", *here_counts, *moments, format_number(share, 1)],
         ["in the paper", *paper_counts, *paper_moments, format_number(100 * GRADES.five_share, 0)],
     ]
     sentence = (
@@ -110,7 +106,7 @@ def _build_grades(frame: pl.DataFrame) -> Section:
         "of its comments have a 5 from at least one rater (section 3)."
     )
     names = ("where", "comments", "grades", "mean", "s.d.", "% with a 5")
-    return Section(sentence, names, rows, figures.draw_grades(frame, GRADES.mean if has_paper_scale else None))
+    return Section(sentence, names, rows, figures.draw_grades(frame))
 
 
 def _build_kappa(frame: pl.DataFrame) -> Section:
@@ -129,13 +125,14 @@ def _build_kappa(frame: pl.DataFrame) -> Section:
 def _build_correlations(frame: pl.DataFrame) -> Section:
     rows_by_key = index_rows(frame, "metric", "is_weighted", "coefficient")
     rows, gains = [], []
-    for kind, coefficient in figures.list_kinds(frame).items():
+    for kind, coefficient in figures.COEFFICIENTS.items():
         differences = []
-        for metric in figures.list_metrics(frame["metric"]):
+        for metric in sections.order_names(frame["metric"], figures.METRICS):
             keys = [(metric, is_weighted, kind) for is_weighted in (False, True)]
             plain, weighted = (rows_by_key.get(key, {}) for key in keys)
             if plain or weighted:
-                differences.append(_get_difference(plain, weighted))
+                ends = {"value": "difference", "low": "difference_low", "high": "difference_high"}
+                differences.append({name: weighted.get(column) for name, column in ends.items()})
                 numbers = [(format_interval(row), sections.format_p(row.get("p"))) for row in (plain, weighted)]
                 printed = [format_number(figures.PAPER_CORRELATIONS.get(key), 4) for key in keys]
                 cells = [*numbers[0], *numbers[1], format_interval(differences[-1]), *printed]
@@ -161,22 +158,12 @@ def _describe_gains(coefficient: str, differences: Sequence[Mapping[str, Any]]) 
     return [f"{gain} and lower it significantly for {loss_count}."] if compared else []
 
 
-def _get_difference(plain: Mapping[str, Any], weighted: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return weighted minus plain with its interval, from either row; without one, of the values."""
-    for row in (weighted, plain):
-        if row.get("difference") is not None:
-            return {name: row[f"difference{end}"] for name, end in (("value", ""), ("low", "_low"), ("high", "_high"))}
-    return {"value": _subtract(weighted.get("value"), plain.get("value"))}
-
-
 def _subtract(value: float | None, subtrahend: float | None) -> float | None:
     return None if value is None or subtrahend is None else value - subtrahend
 
 
 def _build_scatter(frame: pl.DataFrame) -> Section:
     frame = frame.drop_nulls(["value", "grade"])
-    if frame.is_empty():
-        raise BadInput("scatter: expected a row with value and grade, found none")
     rows = []
     for metric in figures.list_rows(frame):
         part = frame.filter(metric=metric[0], is_weighted=metric[1])
@@ -196,7 +183,7 @@ def _build_scatter(frame: pl.DataFrame) -> Section:
 def _build_sensitivity(frame: pl.DataFrame) -> Section:
     rows_by_key = index_rows(frame, "preset", "metric", "coefficient")
     rows = []
-    for metric in figures.list_metrics(frame["metric"]):
+    for metric in sections.order_names(frame["metric"], figures.METRICS):
         for preset in sorted(set(frame["preset"])):
             coefficient_rows = [rows_by_key.get((preset, metric, kind), {}) for kind in figures.COEFFICIENTS]
             if any(coefficient_rows):
@@ -210,18 +197,18 @@ def _build_sensitivity(frame: pl.DataFrame) -> Section:
         "the paper's table 7 (errata E11)."
     )
     names = ("metric", "weights", *figures.COEFFICIENTS.values(), "weighted / plain", "in the paper")
-    return Section(sentence, names, rows, figures.draw_sensitivity(frame), text_count=2)
+    return Section(sentence, names, rows, text_count=2)
 
 
 def _format_ratios(metric: str) -> str:
     """Format the ratios of weighted to plain scores of the systems of table 7, from the least to the most."""
-    plain, weighted = figures.build_values([(metric, False), (metric, True)], SYSTEMS, figures.PAPER_CELLS)
+    plain, weighted = figures.build_values([(metric, False), (metric, True)], [*SYSTEMS], figures.PAPER_CELLS)
     ratios = sorted({f"{ratio:.2f}" for ratio in weighted / plain if np.isfinite(ratio)})
     return " to ".join(dict.fromkeys((ratios[0], ratios[-1]))) if ratios else "–"
 
 
 def _build_systems(frame: pl.DataFrame) -> Section:
-    names, metrics = figures.list_systems(frame["system"]), figures.list_rows(frame)
+    names, metrics = sections.order_names(frame["system"], SYSTEMS), figures.list_rows(frame)
     cells = {"here": figures.index_cells(frame), "in the paper": figures.PAPER_CELLS}
     tables = {origin: figures.build_values(metrics, names, cells_there) for origin, cells_there in cells.items()}
     people = (figures.HUMAN, False)
@@ -243,7 +230,7 @@ def _build_systems(frame: pl.DataFrame) -> Section:
         "leads 4 of 9 rows, one of them human grades, and ties for the lead in a fifth (errata E12)."
     )
     columns = ("metric", "where", *map(figures.name_system, names), "τ", "n")
-    return Section(sentence, columns, rows, figures.draw_systems(frame), text_count=2)
+    return Section(sentence, columns, rows, text_count=2)
 
 
 def _describe_winners(metrics: Sequence[figures.Metric], names: Sequence[str], values: Floats) -> str:
@@ -289,37 +276,6 @@ def _format_score(row: Mapping[str, Any]) -> str:
     return f"{format_number(row['normalised'], 1)}\n({format_number(row['value'], 2)})" if row else "–"
 
 
-def _build_numbers(frame: pl.DataFrame) -> Section:
-    frame = frame.sort("metric", "subset", "split", "baseline_name", nulls_last=True)
-    compared = frame.drop_nulls(["value", "baseline"])
-    columns: Columns = {
-        "measure": lambda row: row["metric"].replace("_", " "), "subset": lambda row: row["subset"] or "all",
-        "split": "split", "baseline name": "baseline_name", "value": "value", "baseline": "baseline",
-        "difference": lambda row: sections.format_signed(_subtract(row["value"], row["baseline"])), "n": "pair_count",
-    }  # fmt: skip
-    sentence = (
-        f"{compared.filter(pl.col('value') > pl.col('baseline')).height} of {compared.height} numbers are above their "
-        "baseline. For an error, a lower number is better. The paper has no such scorer."
-    )
-    return Section(sentence, *sections.tabulate(frame, columns), text_count=4)
-
-
-def _build_history(frame: pl.DataFrame) -> Section:
-    rows = []
-    for name in figures.list_systems(frame["system"]):
-        part = frame.filter(pl.col("system") == name).sort("epoch")
-        best = part.drop_nulls("validation_loss").sort("validation_loss", "epoch").to_dicts()[:1] or [{}]
-        last = part.row(-1, named=True)
-        numbers = last["train_loss"], last["validation_loss"], best[0].get("validation_loss")
-        epoch = format_count(best[0].get("epoch"))
-        rows.append([figures.name_system(name), format_count(part.height), *map(format_number, numbers), epoch])
-    sentence = (
-        "If the validation loss rises while the training loss falls, the commenter overfits its training articles."
-    )
-    losses = ("final training loss", "final validation loss", "lowest validation loss")
-    return Section(sentence, ("commenter", "epochs", *losses, "at epoch"), rows, figures.draw_history(frame))
-
-
 def _build_errata(frame: pl.DataFrame) -> Section:
     answers = {True: "yes", False: "no", None: "undecided"}
     yes, no = ((frame["holds"] == answer).sum() for answer in (True, False))
@@ -333,22 +289,16 @@ def _build_errata(frame: pl.DataFrame) -> Section:
 
 
 PARTS = {
-    "statistics": Part("Corpus statistics", _build_statistics, "metric split", "value? paper?"),
-    "categories": Part("Article categories", _build_categories, "category?", "n share?"),
-    "grades": Part("Distribution of grades", _build_grades, "", "item_id grade?"),
-    "kappa": Part("Rater agreement on grades", _build_kappa, "weights", "value? low? high? n"),
-    "correlations": Part("Correlation of metrics with human grades", _build_correlations,
-                         "metric is_weighted coefficient",
-                         "value? low? high? p? n difference? difference_low? difference_high?"),
-    "scatter": Part("Metric scores and grades by comment", _build_scatter, columns="metric is_weighted value? grade?"),
-    "sensitivity": Part("Sensitivity to the weights", _build_sensitivity, "preset metric coefficient", "value? ratio?"),
-    "systems": Part("Scores of the commenters", _build_systems, "metric is_weighted system", "value? n"),
-    "examples": Part("Examples of metric disagreement", _build_examples,
-                     columns="title? text grade? metric is_weighted value? normalised?"),
-    "numbers": Part("Grade prediction", _build_numbers,
-                    "metric split subset? baseline_name?", "value? baseline? pair_count?"),
-    "history": Part("Training curves", _build_history, "system epoch", "train_loss? validation_loss?"),
-    "errata": Part("Claims of the paper", _build_errata, "", "system place? claim found? holds?"),
-}  # fmt: skip
+    "statistics": Part("Corpus statistics", _build_statistics),
+    "categories": Part("Article categories", _build_categories),
+    "grades": Part("Distribution of grades", _build_grades),
+    "kappa": Part("Rater agreement on grades", _build_kappa),
+    "correlations": Part("Correlation of metrics with human grades", _build_correlations),
+    "scatter": Part("Metric scores and grades by comment", _build_scatter),
+    "sensitivity": Part("Sensitivity to the weights", _build_sensitivity),
+    "systems": Part("Scores of the commenters", _build_systems),
+    "examples": Part("Examples of metric disagreement", _build_examples),
+    "errata": Part("Claims of the paper", _build_errata),
+}
 """In the order of the page. A row of `grades` is of a rater, one of `scatter` of a comment; a difference is of weighted
 and plain and stands on the weighted row; `ratio` is of weighted to plain scores."""

@@ -17,8 +17,6 @@ _LONGEST = 280  # characters of a comment
 
 
 class Contents(TypedDict):
-    """The contents of a report: frames of the views and rows of the tables."""
-
     day: str
     scores: pl.DataFrame  # source, lang, implicitness, percentile
     reference: str | None  # name of the corpus of the percentiles
@@ -34,7 +32,6 @@ class Contents(TypedDict):
 
 
 def render(contents: Contents) -> str:
-    """Render the page."""
     scores, funnel = contents["scores"], contents["funnel"]
     collected = funnel.unique(["source", "origin"], maintain_order=True)
     facts = [

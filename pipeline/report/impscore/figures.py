@@ -5,66 +5,18 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.metrics.impscore.artefacts import BASELINE_SCORERS, BASELINES, CHANCE
+from pipeline.metrics.impscore.artefacts import BASELINE_SCORERS, CHANCE
 from pipeline.metrics.impscore.studies import LABELS
-from pipeline.papers.impscore import METRICS, SPACES, TABLE_2
 from pipeline.report import figures as plot
 from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, pivot_metrics, read_calibrations
 from pipeline.report.sections import format_number, index_rows, order_names
 
-SYMBOLS = dict(zip(plot.MARKERS, "●■◆▲▼✚", strict=True))
 BLUES = LinearSegmentedColormap.from_list("blues", ["#f4f7f9", "#a9c8da", plot.ACCENT, "#123c56"])
 LEAST_RANGE = 0.004  # of accuracies, so that noise is not painted as a difference
-
-
-def draw_ablation(studies: pl.DataFrame) -> str:
-    """Draw table 2 as a heat map: both accuracies, mean ± s.d. over runs, the best framed; and the paper's, pale."""
-    rows = average_runs(studies, "ablation").iter_rows(named=True)
-    cells = {(r["implicitness"], r["pragmatics"], r["space"], r["metric"]): (r["value"], r["sd"]) for r in rows}
-    variants = np.array([[(*metrics, space) for space in SPACES] for metrics in METRICS])
-    values = np.array([[cells.get((*v, "implicitness_accuracy"), (np.nan,))[0] for v in row] for row in variants])
-    best = np.nanmax(np.round(values, 3), initial=0)
-    names = [" ×\n".join(metrics) for metrics in METRICS], [plot.wrap_name(space, 13) for space in SPACES.values()]
-    with plot.use_style():
-        figure, (left_axis, right_axis) = plot.create_figure((7.2, 3.5), 1, 2, width_ratios=(3, 2), sharey=True)
-        plot.draw_grid(left_axis, *names, values, plot.LIGHT, _fit_range(values))
-        plot.draw_grid(right_axis, *names, np.full((4, 3), np.nan), plot.LIGHT, Normalize())
-        for y, x in np.ndindex(4, 3):
-            variant = tuple(variants[y, x].tolist())
-            metrics = ("implicitness_accuracy", "pragmatics_accuracy")
-            spreads: list[tuple[float, ...]] = [cells.get((*variant, metric), ()) for metric in metrics]
-            texts = [" ± ".join(f"{number:.3f}" for number in spread if number is not None) for spread in spreads]
-            is_best = bool(spreads[0]) and round(spreads[0][0], 3) == best
-            weight = "bold" if is_best else "normal"
-            _write_cell(left_axis, x, y, [text or "–" for text in texts], plot.INK, weight)
-            _write_cell(right_axis, x, y, [f"{number:.3f}" for number in TABLE_2[variant]], plot.GREY)
-            if is_best:
-                plot.frame_cell(left_axis, x, y)
-        left_axis.set_ylabel("metric of I × metric of ΔP")
-        left_axis.set_title("measured", fontsize=9)
-        right_axis.set_title("printed in the paper", fontsize=9, color=plot.GREY)
-        right_axis.tick_params(labelcolor=plot.GREY, labelleft=False)
-        note = "top: implicitness accuracy (sets the colour of the cell); bottom: pragmatics accuracy"
-        figure.supxlabel(note, fontsize=8)
-        return plot.render_svg(figure)
-
-
-def _write_cell(axis: Axes, x: int, y: int, lines: Sequence[str], colour: str, weight: str = "normal") -> None:
-    plot.write_text(axis, x, y - 0.17, lines[0], color=colour, weight=weight, fontsize=9)
-    plot.write_text(axis, x, y + 0.2, lines[1], color=colour)
-
-
-def _fit_range(values: plot.Floats) -> Normalize:
-    finite = values[np.isfinite(values)]
-    low, high = finite.min(initial=1.0), finite.max(initial=0.0)
-    middle, half = (low + high) / 2, max(high - low, LEAST_RANGE) / 2
-    return Normalize(middle - half, middle + half)
 
 
 def draw_sensitivity(studies: pl.DataFrame) -> str:
@@ -74,14 +26,13 @@ def draw_sensitivity(studies: pl.DataFrame) -> str:
     """
     means = average_runs(studies, "sensitivity").filter(pl.col("metric") == "implicitness_accuracy")
     alphas = means["alpha"].unique().sort().to_list()
-    values = _fit_range(means["value"].to_numpy())
-    levels = MaxNLocator(12).tick_values(values.vmin or 0, values.vmax or 0)
+    values = means["value"].to_numpy()
+    middle, half = (values.min() + values.max()) / 2, max(np.ptp(values), LEAST_RANGE) / 2
+    levels = MaxNLocator(12).tick_values(middle - half, middle + half)
     norm = Normalize(levels[0], levels[-1])
-    rows, columns = -(-len(alphas) // 2), min(len(alphas), 2)
     with plot.use_style():
-        size = (7.2, 0.5 + 2.7 * rows)
-        figure, axes = plot.create_figure(size, rows, columns, sharex=True, sharey=True, squeeze=False)
-        for axis, alpha in zip(axes.ravel(), alphas, strict=False):
+        figure, axes = plot.create_panels(len(alphas), 2, (2.7, 0.5), sharex=True)
+        for axis, alpha in zip(axes, alphas, strict=True):
             part = means.filter(pl.col("alpha") == alpha)
             x, y, z = (part[name].to_numpy() for name in ("gamma_implicitness", "gamma_pragmatics", "value"))
             if surface := _interpolate(x, y, z):
@@ -90,15 +41,13 @@ def draw_sensitivity(studies: pl.DataFrame) -> str:
             best = int(np.argmax(z))
             axis.plot(x[best], y[best], "*", color=plot.WARM, markeredgecolor="white", markersize=14, zorder=3)
             axis.set_title(f"α = {alpha:g}: best {z[best]:.3f} at γ1 = {x[best]:g}, γ2 = {y[best]:g}", fontsize=8)
-            axis.set(xticks=_thin_ticks(x), yticks=_thin_ticks(y))
+            axis.set(xticks=np.unique(x), yticks=np.unique(y))
             axis.use_sticky_edges = False
             axis.margins(0.05)
-        for axis in axes.ravel()[len(alphas) :]:
-            axis.set_visible(False)
         figure.supxlabel("γ1, margin of implicitness", fontsize=9)
         figure.supylabel("γ2, margin of pragmatic distance", fontsize=9)
         options: Any = {"label": "implicitness accuracy, mean of runs", "aspect": 30, "format": "%.3f"}
-        figure.colorbar(ScalarMappable(norm, BLUES), ax=axes.ravel().tolist(), boundaries=levels, **options)
+        figure.colorbar(ScalarMappable(norm, BLUES), ax=axes, boundaries=levels, **options)
         return plot.render_svg(figure)
 
 
@@ -115,51 +64,25 @@ def _interpolate(x: plot.Floats, y: plot.Floats, z: plot.Floats) -> tuple[plot.F
     return fine_across, fine_upwards, PchipInterpolator(upwards, rows, axis=0)(fine_upwards)
 
 
-def _thin_ticks(values: plot.Floats) -> list[float]:
-    """Return the values as ticks, without those too near to the one before."""
-    ticks: list[float] = []
-    for value in np.unique(values).tolist():
-        if not ticks or value - ticks[-1] > 0.07 * np.ptp(values):
-            ticks.append(value)
-    return ticks
-
-
 def draw_data_sets(studies: pl.DataFrame) -> str:
     """Draw figure 5: mean implicitness ± s.d. of each data set, the most implicit on top, its implicit part below."""
-    parts = {row["subset"]: row for row in pivot_metrics(studies, "data_sets").iter_rows(named=True)}
-    means = {name.removesuffix(IMPLICIT): row["mean"] for name, row in sorted(parts.items(), reverse=True)}
-    names = sorted(means, key=lambda name: (-means[name], name))
-    looks = (("", plot.ACCENT, "o"), (IMPLICIT, plot.HUES[1], "D"))
-    with plot.use_style():
-        figure, axis = plot.create_row_figure(names, 0.5)
-        for y, name in enumerate(names):
-            parts_of_set = [(parts[name + end], colour, marker) for end, colour, marker in looks if name + end in parts]
-            for i, (row, colour, marker) in enumerate(parts_of_set):
-                height = plot.place_mark(y, i, len(parts_of_set), 0.32 * len(parts_of_set))
-                style: Any = {"color": colour, "marker": marker, "markersize": 6, "capsize": 3, "linewidth": 1.4}
-                axis.errorbar(row["mean"], height, xerr=row["sd"], **style)
-                plot.write_note(axis, height, f"n = {row['row_count']:,}", colour)
-        axis.set_xlim(min(0, axis.get_xlim()[0]), max(2, axis.get_xlim()[1]))
-        axis.set_xlabel("implicitness: mean ± s.d.")
-        keys = [Line2D([], [], color=colour, marker=marker, linewidth=1.4) for _, colour, marker in looks]
-        plot.draw_legend(figure, keys, ["whole data set", "its implicit part"], 2)
-        return plot.render_svg(figure)
+    low, high = pl.col("mean") - pl.col("sd"), pl.col("mean") + pl.col("sd")
+    parts = pivot_metrics(studies, "data_sets").sort("mean", "subset", descending=[True, False])
+    name = pl.col("subset").str.strip_suffix(IMPLICIT)
+    rows = parts.select(name=name, part=name != pl.col("subset"), value="mean", low=low, high=high, panel=pl.lit(""))
+    names = rows.sort("part", maintain_order=True)["name"].unique(maintain_order=True)
+    marks = {False: "whole data set", True: "its implicit part"}
+    rows_by_key = index_rows(rows, "panel", "name", "part")
+    return plot.draw_dots(rows_by_key, {"": ""}, {name: name for name in names}, marks, x="implicitness: mean ± s.d.")
 
 
 def draw_diversity(studies: pl.DataFrame) -> str:
     """Draw figure 6: ΔP of random pairs of each data set as strips, the most diverse on top."""
-    quantiles = pivot_metrics(studies, "diversity").sort("q50", "subset", descending=[True, False])
-    with plot.use_style():
-        figure, axis = plot.create_row_figure(quantiles["subset"].to_list(), 0.46)
-        for y, row in enumerate(quantiles.iter_rows(named=True)):
-            axis.hlines(y, row["q00"], row["q100"], color=plot.FAINT, linewidth=0.9)
-            axis.hlines(y, row["q05"], row["q95"], color=plot.ACCENT, linewidth=1.8)
-            axis.hlines(y, row["q25"], row["q75"], color=plot.ACCENT, linewidth=9)
-            axis.vlines(row["q50"], y - 0.2, y + 0.2, color="white", linewidth=2)
-            plot.write_note(axis, y, f"n = {row['row_count']:,}")
-        legend = "bar: quartiles and median; thick line: 5 to 95 %; thin line: all; n: pairs"
-        axis.set(xlim=(0, None), xlabel=f"pragmatic distance ΔP of random pairs\n{legend}")
-        return plot.render_svg(figure)
+    rows = pivot_metrics(studies, "diversity").sort("q50", "subset", descending=[True, False]).to_dicts()
+    quantiles = [{share: row[f"q{share:02}"] for share in plot.SHARES} for row in rows]
+    names = [f"{row['subset']}, n = {row['row_count']:,}" for row in rows]
+    strips = {name: {"": values} for name, values in zip(names, quantiles, strict=True)}
+    return plot.draw_strips(strips, "pragmatic distance ΔP of random pairs")
 
 
 def draw_validation(studies: pl.DataFrame) -> str:
@@ -196,51 +119,33 @@ def draw_calibration(studies: pl.DataFrame) -> str:
 
 
 def draw_detection(studies: pl.DataFrame) -> str:
-    """Draw figure 7: accuracy by bin of implicitness with intervals, a line a detector; n and effective n below."""
+    """Draw figure 7: accuracy by bin of implicitness with intervals, a line a detector."""
     accuracies = average_runs(studies, "detection").filter(metric="accuracy").drop_nulls("value")
-    bins, names = LABELS, accuracies["by"].unique().sort().to_list()
+    names = accuracies["by"].unique().sort().to_list()
     with plot.use_style():
-        size = (7.2, 3.4 + 0.4 * len(names))
-        figure, (axis, below) = plot.create_figure(size, 2, 1, sharex=True, height_ratios=(2.9, 0.1 + 0.4 * len(names)))
+        figure, axis = plot.create_figure((7.2, 3.6))
         for i, name in enumerate(names):
             part = accuracies.filter(pl.col("by") == name)
-            columns = np.array([bins.index(label) for label in part["subset"]])
+            columns = np.array([LABELS.index(label) for label in part["subset"]])
             value, low, high = (part[end].cast(pl.Float64).to_numpy() for end in ("value", "low", "high"))
             step, (colour, marker) = 0.09 * (i - (len(names) - 1) / 2), plot.pick_look(i)
-            line = np.full(len(bins), np.nan)
+            line = np.full(len(LABELS), np.nan)
             line[columns] = value
-            axis.plot(np.arange(len(bins)) + step, line, color=colour, marker=marker, markersize=6, linewidth=1.5)
+            axis.plot(np.arange(len(LABELS)) + step, line, color=colour, marker=marker, markersize=6, linewidth=1.5)
             axis.vlines(columns + step, low, high, color=colour, linewidth=1.2)
-            counts = {label: row for label, *row in part.select("subset", "row_count", "effective_count").iter_rows()}
-            for column, label in enumerate(bins):
-                n, effective = counts.get(label, (0, None))
-                count_text = f"{n:,}" if effective is None else f"{n:,}\n({effective:,})"
-                plot.write_text(below, column, i, count_text, color=colour)
-        axis.set(ylim=(-0.03, 1.03), ylabel="detected as problematic", xlim=(-0.5, len(bins) - 0.5))
+        axis.set(ylim=(-0.03, 1.03), xlim=(-0.5, len(LABELS) - 0.5))
+        axis.set(xlabel="implicitness", ylabel="detected as problematic, with 95 % interval")
         axis.grid(axis="y", color=plot.PALE, linewidth=0.6)
-        axis.set_xticks(range(len(bins)), [label.replace("-", "–") for label in bins], fontsize=8)
-        axis.tick_params(labelbottom=True)
-        axis.set_xlabel("implicitness")
-        labels = [f"{SYMBOLS[plot.pick_look(i)[1]]} {plot.wrap_name(name)}" for i, name in enumerate(names)]
-        below.set_yticks(range(len(names)), labels, fontsize=8)
-        for i, label in enumerate(below.get_yticklabels()):
-            label.set_color(plot.pick_look(i)[0])
-        below.set_ylim(len(names) - 0.5, -0.5)
-        below.tick_params(length=0, labelbottom=False)
-        below.spines[:].set_visible(False)
-        figure.supxlabel("n; in brackets: n without near duplicates, the basis of the 95 % intervals", fontsize=8)
+        axis.set_xticks(range(len(LABELS)), [label.replace("-", "–") for label in LABELS], fontsize=8)
+        plot.draw_legend(figure, plot.list_keys(len(names)), [plot.wrap_name(name) for name in names])
         return plot.render_svg(figure)
 
 
-AROUND = LinearSegmentedColormap.from_list("around", [plot.WARM, "#f7f7f7", plot.ACCENT])
-
-
-def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
+def draw_violins(rows: pl.DataFrame) -> str:
     """Draw figure 3, centre and right: implicitness of the three sentences, ΔP of the two pairs.
 
-    The triples have i1, i2, i3 (implicit, explicit, foreign explicit), near, far (ΔP of both pairs) and split.
+    The triples of one split have i1, i2, i3 (implicit, explicit, foreign explicit), near and far (ΔP of both pairs).
     """
-    rows = triples.filter(pl.col("split") == split)
     style: dict[str, Any] = {"widths": 0.6, "showextrema": False}
     sentences = [("i1", "implicit", plot.ACCENT), ("i2", "its explicit\nform", plot.GREY)]
     panels = {
@@ -259,37 +164,10 @@ def draw_violins(triples: pl.DataFrame, split: str = "test") -> str:
                 axis.text(place + 0.32, values.mean(), f"{values.mean():.3f}", va="center", fontsize=8)
             axis.set_xticks(range(len(columns)), [name for _, name, _ in columns])
             axis.set(xlim=(-0.5, len(columns) - 0.25), ylabel=title)
-        note = f"{rows.height:,} triples of the {split} split; bar: quartiles, white dot: median, number: mean"
+        note = (
+            f"{rows.height:,} triples of the {rows['split'][0]} split; bar: quartiles, white dot: median, number: mean"
+        )
         figure.supxlabel(note, fontsize=8)
-        return plot.render_svg(figure)
-
-
-def draw_audit(audit: pl.DataFrame) -> str:
-    """Draw the accuracies of surface baselines by source (`artefacts.audit`), and perhaps of a `model`."""
-    kinds = order_names(audit["baseline"], BASELINES)
-    subsets = order_names(audit["subset"], ["all"])
-    rows = audit.select("subset", "baseline", "accuracy").sort("subset", "baseline")
-    if "model" in audit.columns:
-        model_rows = audit.select("subset", baseline=pl.lit("the model"), accuracy="model").drop_nulls()
-        rows = pl.concat([rows, model_rows.unique("subset").sort("subset")])
-    looks = {kind: (plot.HUES[1 + i % 5], "^sXvP"[i % 5]) for i, kind in enumerate(kinds)}
-    looks |= {"the model": (plot.ACCENT, "o")} if rows.height > audit.height else {}
-    with plot.use_style():
-        figure, axis = plot.create_row_figure(subsets, 0.12 * len(looks) + 0.1)
-        axis.axvline(0.5, **plot.DASHED)
-        for i, (kind, (colour, marker)) in enumerate(looks.items()):
-            part = rows.filter(pl.col("baseline") == kind)
-            heights = [plot.place_mark(subsets.index(subset), i, len(looks), 0.86) for subset in part["subset"]]
-            size = 9 if kind == "the model" else 7.5
-            axis.plot(part["accuracy"], heights, marker, color=colour, markersize=size, markeredgecolor="white")
-        for y, subset in enumerate(subsets):
-            plot.write_note(axis, y, f"n = {audit.filter(subset=subset)['pair_count'][0]:,}")
-            axis.axhline(y + 0.5, color=plot.PALE, linewidth=0.6)
-        axis.set_xlim(min(0.4, axis.get_xlim()[0]), 1.01)
-        axis.set_xlabel("implicitness accuracy; dashed: chance; n: triples")
-        style: Any = {"markersize": 7, "linestyle": ""}
-        keys = [Line2D([], [], color=colour, marker=marker, **style) for colour, marker in looks.values()]
-        plot.draw_legend(figure, keys, list(looks), len(keys))
         return plot.render_svg(figure)
 
 
@@ -301,45 +179,20 @@ def draw_spaces(
     The points [n, 2] of each space are of `metrics.impscore.studies.lay_out`, the silhouettes of the original features.
     """
     kinds = sorted(set(groups))
-    looks = [plot.pick_look(i) for i in range(len(kinds))]
-    are_few = len(kinds) <= 12
+    style: dict[str, Any] = {"markersize": 3.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
     with plot.use_style():
-        size = (7.2, 3.7 + 0.32 * -(-len(kinds) // 4) * are_few)
-        figure, (axes,) = plot.create_figure(size, 1, len(points), squeeze=False)
+        figure, (axes,) = plot.create_figure((7.2, 3.7), 1, len(points), squeeze=False)
         for axis, points_of_space, title, silhouette in zip(axes, points, titles, silhouettes, strict=True):
-            for kind, look in zip(kinds, looks, strict=True):
+            for i, kind in enumerate(kinds):
+                colour, marker = plot.pick_look(i)
                 points_of_group = points_of_space[[group == kind for group in groups]]
-                _draw_star(axis, points_of_group, *look, 5 if are_few else 3.5)
+                middle = points_of_group.mean(axis=0)
+                lines = [line for point in points_of_group for line in (point, middle, (np.nan, np.nan))]
+                axis.plot(*np.array(lines).T, color=colour, linewidth=0.6, alpha=0.5)
+                axis.plot(*points_of_group.T, marker, color=colour, **style)
             axis.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
             axis.spines[:].set_visible(True)
             axis.set_title(f"{title}\nsilhouette {format_number(silhouette)}", fontsize=9)
-        if are_few:
-            keys = [Line2D([], [], color=colour, marker=marker, linestyle="") for colour, marker in looks]
-            names = [plot.wrap_name(kind, 22, 2) for kind in kinds]
-            plot.draw_legend(figure, keys, names, 4, is_below=True)
-        else:
-            note = f"{len(kinds):,} groups; lines connect each sentence with the centre of its group"
-            figure.supxlabel(note, fontsize=8)
-        return plot.render_svg(figure)
-
-
-def _draw_star(axis: Axes, points: plot.Floats, colour: str, marker: str, size: float) -> None:
-    middle = np.broadcast_to(points.mean(axis=0), points.shape)
-    lines = np.stack([points, middle, np.full(points.shape, np.nan)], axis=1)
-    axis.plot(*lines.reshape(-1, 2).T, color=colour, linewidth=0.6, alpha=0.5)
-    axis.plot(*points.T, marker, color=colour, markersize=size, markeredgecolor="white", markeredgewidth=0.5)
-
-
-def draw_matrix(names: Sequence[str], values: plot.Floats, title: str = "") -> str:
-    """Draw table 4 and figure 9: agreement of raters, each with each, in [-1, 1]."""
-    size = max(min(0.85, 5.6 / max(len(names), 1)), 0.45)  # inches a column
-    is_tight = size < 0.8
-    with plot.use_style():
-        figure, axis = plot.create_figure((size * len(names) + 1.4, 0.4 * len(names) + 0.7 + 0.9 * is_tight))
-        labels = [plot.wrap_name(name, 20 if is_tight else 11) for name in names]
-        plot.draw_grid(axis, [plot.wrap_name(name) for name in names], labels, values, AROUND, Normalize(-1, 1))
-        axis.tick_params(axis="x", labelrotation=90 if is_tight else 0)
-        for (y, x), value in np.ndenumerate(values):
-            plot.write_text(axis, x, y, format_number(value, 2), color="white" if abs(value) > 0.75 else plot.INK)
-        axis.set_title(title, fontsize=9)
+        note = f"{len(kinds):,} groups; lines connect each sentence with the centre of its group"
+        figure.supxlabel(note, fontsize=8)
         return plot.render_svg(figure)

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Required, TypedDict
+from itertools import product
+from typing import Any
 
 import polars as pl
 from markupsafe import Markup
@@ -22,57 +23,43 @@ _CALIBRATION = ("spearman", "error", "constant_error")
 SPREAD_NAMES = ("mean", "s.d.", "5 %", "25 %", "median", "75 %", "95 %")
 
 
-class Spaces(TypedDict):
-    """Sentences in the pragmatic and the semantic space, from `metrics.impscore.studies`."""
-
-    points: Sequence[Floats]  # [n, 2] of each
-    groups: Sequence[str]
-    silhouettes: Sequence[float]
+Spaces = tuple[Sequence[Floats], Sequence[str], Sequence[float]]
+"""Points [n, 2] of sentences in the pragmatic and the semantic space, the groups, and the silhouette of each space."""
 
 
-class Contents(TypedDict, total=False):
-    """The contents of the page; a part that is absent or without rows is left out."""
+def render(day: str, model_id: str = "", weakness: str = "", studies: pl.DataFrame | None = None, **parts: Any) -> str:
+    """Render the page; a part that is absent or without rows is left out.
 
-    day: Required[str]
-    model_id: str
-    evaluations: pl.DataFrame  # rows of the table `evaluations`
-    triples: pl.DataFrame  # i1, i2, i3, near, far, split; optionally p1, p2, p3, the percentiles of i1, i2, i3
-    audit: pl.DataFrame  # of metrics.impscore.artefacts.audit; optionally with `model`, the model's accuracy
-    studies: pl.DataFrame  # rows of the table `studies`; shown by model are the newest of each
-    spaces: Spaces
-    weakness: str  # of the model
-
-
-def render(contents: Contents) -> str:
-    """Render the page."""
-    model_id = escape_invisible(contents.get("model_id", ""))
-    subject = Markup(" for the model <code>{}</code>").format(model_id) if model_id else ""
+    `studies` and `evaluations` are rows of the tables. `triples` have i1, i2, i3, near, far, split and perhaps the
+    percentiles p1, p2, p3; `audit` is of `metrics.impscore.artefacts.audit`, with the model's accuracy.
+    """
+    model_name = escape_invisible(model_id)
+    subject = Markup(" for the model <code>{}</code>").format(model_name) if model_id else ""
     return sections.render(
-        f"studies, {contents['day']}",
+        f"studies, {day}",
         "Undertone: studies",
-        Markup("Results of the studies until {}{}.").format(contents["day"], subject),
-        list(_build_sections(contents)),
+        Markup("Results of the studies until {}{}.").format(day, subject),
+        [*_build_parts(parts), *(() if studies is None else _build_studies(studies, model_id))],
         longest=math.inf,
-        warning=contents.get("weakness", ""),
+        warning=weakness,
     )
 
 
-def _build_sections(contents: Contents) -> Iterable[Section]:
-    for name, part in _PARTS.items():
-        rows: Any = contents.get(name)
-        if rows is not None and len(rows) and (section := part.build(rows)).rows:
-            yield section._replace(title=part.title)
-    studies = contents.get("studies")
-    if studies is None:
-        return
+def _build_parts(parts: Mapping[str, Any]) -> Iterable[Section]:
+    for name, rows in sections.select_filled(_PARTS, parts).items():
+        if (section := _PARTS[name].build(rows)).rows:
+            yield section._replace(title=_PARTS[name].title)
+
+
+def _build_studies(studies: pl.DataFrame, page_model_id: str) -> Iterable[Section]:
+    """Build the sections of the newest studies by model, that of the page first."""
     newest = studies.filter(pl.col("day") == pl.col("day").max().over("study", "model_id"))
-    is_other = pl.col("model_id") != contents.get("model_id", "")
-    for model_id in newest.sort(is_other, "model_id")["model_id"].unique(maintain_order=True):
-        model_rows = newest.filter(pl.col("model_id").eq_missing(pl.lit(model_id, pl.String)))
-        for study, part in STUDIES.items():
-            if (study_rows := model_rows.filter(study=study))["value"].is_not_null().any():
-                model_name = f" (model {model_id[:12]})" if model_id else ""
-                yield part.build(study_rows)._replace(title=part.title + model_name)
+    models = newest.sort(pl.col("model_id") != page_model_id, "model_id")["model_id"].unique(maintain_order=True)
+    for model_id, (study, part) in product(models, STUDIES.items()):
+        rows = newest.filter(pl.col("model_id").eq_missing(pl.lit(model_id, pl.String)), study=study)
+        if rows["value"].is_not_null().any():
+            model_name = f" (model {model_id[:12]})" if model_id else ""
+            yield part.build(rows)._replace(title=part.title + model_name)
 
 
 def _select_test(rows: pl.DataFrame) -> pl.DataFrame:
@@ -107,22 +94,22 @@ def _build_separation(triples: pl.DataFrame) -> Section:
         "ones. The paper has 1.296 and 0.514 for I, 0.685 and 1.675 for ΔP (section 5.2, figure 3)."
     )
     columns = ("distribution", "mean", "lowest", *SPREAD_NAMES[2:], "highest")
-    return Section(sentence, columns, cells, figures.draw_violins(rows, rows["split"][0]))
+    return Section(sentence, columns, cells, figures.draw_violins(rows))
 
 
 def _build_audit(audit: pl.DataFrame) -> Section:
     best = audit.sort(pl.col("subset") != "all", "subset", -pl.col("accuracy"), "baseline").row(0, named=True)
     scope = "all sources" if best["subset"] == "all" else best["subset"]
-    model_text = f", and the model in {format_number(best['model'])}" if "model" in best else ""
-    table = audit.pivot("baseline", index=[c for c in audit.columns if c not in ("baseline", "accuracy")])
+    table = audit.pivot("baseline", index=["subset", "model", "pair_count"])
     table = table.sort(pl.col("subset") != "all", "subset")
-    columns = [*order_names(audit["baseline"], BASELINES), *(["model"] if "model" in best else [])]
+    columns = [*order_names(audit["baseline"], BASELINES), "model"]
     sentence = (
         f"On {scope}, {best['baseline']} alone finds the implicit sentence in {format_number(best['accuracy'])} of "
-        f"cases{model_text}. The paper has no such baselines. Compare its accuracies with these numbers."
+        f"cases, and the model in {format_number(best['model'])}. The paper has no such baselines. Compare its "
+        "accuracies with these numbers."
     )
     cells = format_cells(table.select("subset", *columns, "pair_count"))
-    return Section(sentence, ("pairs from", *columns, "triples"), cells, figures.draw_audit(audit))
+    return Section(sentence, ("pairs from", *columns, "triples"), cells)
 
 
 def _build_evaluations(evaluations: pl.DataFrame) -> Section:
@@ -138,8 +125,8 @@ def _build_evaluations(evaluations: pl.DataFrame) -> Section:
 
 
 def _build_spaces(spaces: Spaces) -> Section:
-    names, groups = ("pragmatic space", "semantic space"), spaces["groups"]
-    pragmatic, semantic = silhouettes = [format_number(value) for value in spaces["silhouettes"]]
+    names, (points, groups, values) = ("pragmatic space", "semantic space"), spaces
+    pragmatic, semantic = silhouettes = [*map(format_number, values)]
     counts = [format_count(len(groups)), format_count(len(set(groups)))]
     sentence = (
         f"The mean silhouette of the groups is {pragmatic} in the pragmatic space and {semantic} in the semantic "
@@ -147,7 +134,7 @@ def _build_spaces(spaces: Spaces) -> Section:
         "(section 6.4, figures 11 to 13)."
     )
     cells = [[name, silhouette, *counts] for name, silhouette in zip(names, silhouettes, strict=True)]
-    figure = figures.draw_spaces(spaces["points"], groups, names, spaces["silhouettes"])
+    figure = figures.draw_spaces(points, groups, names, values)
     return Section(sentence, ("space", "silhouette", "sentences", "groups"), cells, figure)
 
 
@@ -170,7 +157,7 @@ def _build_ablation(studies: pl.DataFrame) -> Section:
     sentence = f"{finding}. The paper has 0.946 and 0.929; the other choices have little effect (section 5.3, table 2)."
     names = ("I", "ΔP", "space", "implicitness accuracy", "s.d.", "pragmatics accuracy", "s.d.", "runs", "paper")
     cells = format_cells(table.select(*keys, *columns, "run_count", "paper"))
-    return Section(sentence, names, cells, figures.draw_ablation(studies), text_count=3)
+    return Section(sentence, names, cells, text_count=3)
 
 
 def _build_sensitivity(studies: pl.DataFrame) -> Section:

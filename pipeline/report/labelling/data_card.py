@@ -81,7 +81,6 @@ def sum_counts(frame: pl.DataFrame, column: str = "row_count") -> int:
 
 
 def count_simulated(tools: pl.DataFrame) -> int:
-    """Count the labels of simulated raters."""
     return sum_counts(tools.filter(pl.col("tool") == simulated.TOOL))
 
 

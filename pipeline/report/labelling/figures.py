@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
 from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
 
 from pipeline.label.schema import FIELDS, TAGS, get_value_name
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
@@ -29,10 +26,6 @@ PAPER = "printed in the paper, on its own data"
 _AROUND = LinearSegmentedColormap.from_list("around_light", ["#e0aeaa", "#f7f9fa", "#8fb9d1"])  # ink is readable on it
 _TAGS = ((plot.ACCENT, ""), (plot.HATCHED["facecolor"], plot.HATCHED["hatch"]), (plot.PALE, ""))
 """Colour and hatch of yes, unsure, no."""
-_AGREEMENT_LABELS = {
-    "kappa": "κ or α with 95 % interval; 0: agreement by chance; n: comments with all four labels",
-    "tae": "TAE with 95 % interval; hatched: impossible values; n: comments",
-}
 _TIGHT = 5  # percent of a bar that has room for a number
 
 
@@ -47,85 +40,27 @@ def build_matrix(pairs: pl.DataFrame, value: str) -> plot.Floats:
     return np.array([[by_pair.get((a, b)) for b in fields] for a in fields], float)
 
 
-def draw_funnel(steps: pl.DataFrame) -> str:
-    """Draw what each step kept and dropped, as shares of what it read. Columns: step, read_count, kept_count."""
-    read_counts, kept_counts = (steps[name].to_numpy().astype(float) for name in ("read_count", "kept_count"))
-    share = 100 * np.divide(kept_counts, read_counts, out=np.zeros(len(read_counts)), where=read_counts > 0)
-    read_share = np.where(read_counts > 0, 100, 0)
-    with plot.use_style():
-        figure, axis = plot.create_row_figure(steps["step"].to_list(), 0.5)
-        heights = range(steps.height)
-        axis.barh(heights, share, color=plot.ACCENT, height=0.55)
-        axis.barh(heights, read_share - share, left=share, height=0.55, **plot.HATCHED)
-        for y, kept_count in enumerate(kept_counts):
-            plot.write_note(axis, y, f"{kept_count:,.0f} of {read_counts[y]:,.0f}")
-        axis.set(xlim=(0, 100), xlabel="% of what the step read")
-        plot.draw_legend(figure, [Patch(color=plot.ACCENT), Patch(**plot.HATCHED)], ["kept", "dropped"], 2)
-        return plot.render_svg(figure)
-
-
-def draw_bars(names: Sequence[str], counts: Sequence[int], label: str) -> str:
-    """Draw a bar a name, its count at the right; `label` is counted."""
-    with plot.use_style():
-        figure, axis = plot.create_row_figure(names, 0.4)
-        axis.barh(range(len(names)), counts, color=plot.ACCENT, height=0.55)
-        for y, count in enumerate(counts):
-            plot.write_note(axis, y, f"{count:,}")
-        axis.set(xlim=(0, max(*counts, 1)), xlabel=label)
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-        return plot.render_svg(figure)
-
-
 def draw_agreement(agreement: pl.DataFrame, measures: Mapping[str, str]) -> str:
-    """Draw `KAPPAS` or `TAES` by field, the paper's number, a line at its threshold; impossible values are hatched."""
-    threshold, paper_measure = (TAE_HIGH, "tae") if "tae" in measures else (KAPPA_HIGH, "kappa")
-    rows = {row["field"]: row for row in agreement.iter_rows(named=True)}
-    names, mark_count = list_fields(agreement), len(measures) + 1
-    columns = [name + end for name in measures for end in ("", "_low")]
-    lowest = agreement.select(pl.min_horizontal(pl.col(columns).min()).fill_null(1)).item()
-    with plot.use_style():
-        figure, axis = plot.create_row_figure(names, 0.16 * mark_count + 0.12)
-        axis.axvline(threshold, **plot.DASHED)
-        axis.set_xlim(min(lowest - 0.03, 0), 1.03)
-        for y, name in enumerate(names):
-            row = rows[name]
-            for i, measure in enumerate(measures):
-                numbers = {"value": row[measure], "low": row[f"{measure}_low"], "high": row[f"{measure}_high"]}
-                plot.draw_mark(axis, plot.place_mark(y, i, mark_count), numbers, plot.pick_look(i))
-            paper = getattr(TABLE_2.get(name), paper_measure, np.nan)
-            axis.plot(paper, plot.place_mark(y, len(measures), mark_count), **plot.STAR)
-            if "tae" in measures:
-                axis.barh(y, row["tae_min"], height=0.86, color="none", edgecolor=plot.FAINT, hatch="////", linewidth=0)
-            plot.write_note(axis, y, f"n = {row['n_four']:,}")
-        plot.draw_rules(axis, len(names))
-        axis.text(threshold, -0.55, f"{threshold:g}", ha="center", va="bottom", fontsize=8, color=plot.GREY)
-        axis.set_xlabel(_AGREEMENT_LABELS[paper_measure])
-        keys = [*plot.list_keys(len(measures)), Line2D([], [], **plot.STAR)]
-        plot.draw_legend(figure, keys, [*measures.values(), PAPER])
-        return plot.render_svg(figure)
-
-
-def draw_predictability(predictability: pl.DataFrame) -> str:
-    """Draw macro F1 of the SVM, of the commonest class, and of the paper by field."""
-    filled = predictability.with_columns(cs.float().fill_null(np.nan))
-    rows = {row["field"]: row for row in filled.iter_rows(named=True)}
-    names = list_fields(predictability)
-    svm_style: dict[str, Any] = {"marker": "o", "color": plot.ACCENT, "markersize": 8, "linestyle": ""}
-    majority_style: dict[str, Any] = {**plot.TICK, "color": plot.HUES[1]}
-    with plot.use_style():
-        figure, axis = plot.create_row_figure(names, 0.4)
-        for y, name in enumerate(names):
-            svm, majority = rows[name]["svm_f1"], rows[name]["majority_f1"]
-            axis.hlines(y, majority, svm, color=plot.ACCENT, linewidth=1.2)
-            axis.plot(svm, y, **svm_style)
-            axis.plot(majority, y, **majority_style)
-            if name in TABLE_2:
-                axis.plot(TABLE_2[name].svm_f1, y, **plot.STAR)
-            plot.write_note(axis, y, f"n = {rows[name]['row_count']:,}")
-        axis.set(xlim=(0, 1), xlabel="macro F1, mean of the folds; n: comments")
-        keys = [Line2D([], [], **style) for style in (svm_style, majority_style, plot.STAR)]
-        plot.draw_legend(figure, keys, ["linear SVM on words", "always the most frequent class", PAPER])
-        return plot.render_svg(figure)
+    """Draw `KAPPAS` or `TAES` by field, the paper's numbers, and a line at its threshold."""
+    is_tae = "tae" in measures
+    threshold, printed_as = (TAE_HIGH, "tae") if is_tae else (KAPPA_HIGH, "fleiss_four")
+    ends = {"value": "", "low": "_low", "high": "_high"}
+    rows = {
+        ("", row["field"], measure): {name: row[measure + end] for name, end in ends.items()}
+        for row in agreement.iter_rows(named=True)
+        for measure in measures
+    }
+    counts = dict(agreement.select("field", "n_four").iter_rows())
+    return plot.draw_dots(
+        rows,
+        {"": ""},
+        {field: f"{field}, n = {counts[field]:,}" for field in list_fields(agreement)},
+        measures,
+        printed={("", field, printed_as): row.tae if is_tae else row.kappa for field, row in TABLE_2.items()},
+        paper=PAPER,
+        chance={"": threshold},
+        x=f"{'TAE' if is_tae else 'κ or α'} with 95 % interval; dashed: {threshold:g}; n: comments with four labels",
+    )
 
 
 def draw_ratios(ratios: pl.DataFrame) -> str:
@@ -190,8 +125,17 @@ def draw_correlations(correlations: pl.DataFrame) -> str:
 
 
 def _draw_numbers(axis: Axes, names: Sequence[str], values: plot.Floats, colours: Colormap, norm: Normalize) -> None:
-    plot.draw_grid(axis, names, names, values, colours, norm)
+    """Draw a table of coloured cells with their numbers; NaN stays white."""
+    edges = np.arange(len(names) + 1) - 0.5
+    axis.pcolormesh(
+        edges, edges, np.ma.masked_invalid(values), cmap=colours, norm=norm, edgecolors="white", linewidth=1.5
+    )
+    axis.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5))
+    axis.set_xticks(range(len(names)), names, fontsize=8)
+    axis.set_yticks(range(len(names)), names, fontsize=8)
+    axis.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
     axis.tick_params(axis="x", labelrotation=90)
+    axis.spines[:].set_visible(False)
     for (y, x), value in np.ndenumerate(values):
         plot.write_text(axis, x, y, format_number(value, 2))
 

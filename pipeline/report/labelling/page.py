@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -16,31 +16,21 @@ from pipeline.report.sections import Columns, Part, Section, format_count, forma
 _LEVEL = 0.9  # accuracy of the raters at which the sentence of the simulation study reads the curves
 
 
-class Inputs(NamedTuple):
-    """What the page shows; frames without rows are parts that are left out."""
+def render(project: str, facts: Facts, waiting: pl.DataFrame, **frames: pl.DataFrame | None) -> str:
+    """Render the page; a part without rows is left out.
 
-    project: str
-    facts: Facts  # of which funnel, deletions, rows, tools, agreement and the counts are shown
-    ratios: pl.DataFrame  # of metrics.labelling.label_analysis: class_ratios
-    overlaps: pl.DataFrame  # overlaps
-    correlations: pl.DataFrame  # correlations
-    predictability: pl.DataFrame | None  # of metrics.labelling.label_analysis.measure_fields; None: not measured
-    study: pl.DataFrame | None  # of metrics.labelling.agreement.study; None: not run
-    open: pl.DataFrame  # round, stage, field_count: fields that wait in each step
-
-
-def render(inputs: Inputs) -> str:
-    """Render the page; BadInput if a frame lacks a column."""
-    facts = inputs.facts
+    `waiting` has the fields that wait in each step: round, stage, field_count. `ratios`, `overlaps`, `correlations` and
+    `predictability` are of `metrics.labelling.label_analysis`, `study` is of `metrics.labelling.agreement.study`.
+    """
     counts = {
         "publishable comments": sum_counts(facts.rows), "valid labels": sum_counts(facts.tools),
-        "raters": facts.rater_count, "waiting fields": sum_counts(inputs.open, "field_count"),
+        "raters": facts.rater_count, "waiting fields": sum_counts(waiting, "field_count"),
     }  # fmt: skip
-    frames = facts._asdict() | inputs._asdict() | {"origins": _list_origins(facts)}
-    built = sections.build_sections(_PARTS, sections.check_rows(_PARTS, frames))
+    parts = facts._asdict() | frames | {"waiting": waiting, "origins": _list_origins(facts)}
+    built = sections.build_sections(_PARTS, sections.select_filled(_PARTS, parts))
     return sections.render(
-        f"labels of {inputs.project}",
-        f"Labels of {inputs.project}",
+        f"labels of {project}",
+        f"Labels of {project}",
         "Labels of the comments, agreement of the raters, and distribution of the labels. Schema "
         f"{schema.hash_schema()}, {facts.created}.",
         built["sections"],
@@ -63,20 +53,18 @@ def _build_funnel(funnel: pl.DataFrame) -> Section:
     columns = {"step": "step", "read": "read_count", "kept": "kept_count", "dropped": "dropped_count"}
     sentence = (
         f"The first step read {format_count(funnel['read_count'][0])} comments, and the last step kept "
-        f"{format_count(funnel['kept_count'][-1])}. Each bar is the number that a step read. The paper keeps 8,843 of "
+        f"{format_count(funnel['kept_count'][-1])}. The paper keeps 8,843 of "
         "about 70,000 comments (section 3)."
     )
-    return Section(sentence, *tabulate(funnel, columns), figures.draw_funnel(funnel))
+    return Section(sentence, *tabulate(funnel, columns))
 
 
 def _build_deletions(deletions: pl.DataFrame) -> Section:
     rows = deletions.sort("row_count", "reason", descending=[True, False])
-    reasons, counts = rows["reason"].to_list(), rows["row_count"].to_list()
     return Section(
-        f"The project dropped {format_count(sum(counts))} comments and labels, each with a reason. The most frequent "
-        f"reason is {reasons[0]} ({format_count(counts[0])}).",
+        f"The project dropped {format_count(sum_counts(rows))} comments and labels, each with a reason. The most "
+        f"frequent reason is {rows['reason'][0]} ({format_count(rows['row_count'][0])}).",
         *tabulate(rows, {"reason": "reason", "rows": "row_count"}),
-        figures.draw_bars(reasons, counts, "dropped comments and labels"),
     )
 
 
@@ -90,7 +78,6 @@ def _build_waiting(waiting: pl.DataFrame) -> Section:
         "each comment, and the adjudicator decides where they differ. A field that the adjudicator sends back goes "
         "through both steps once more (section 3.2).",
         *tabulate(waiting.with_columns(step=pl.Series(names)), {"step": "step", "waiting fields": "field_count"}),
-        figures.draw_bars(names, counts, "waiting fields") if any(counts) else "",
     )
 
 
@@ -132,17 +119,6 @@ def _format_printed(row: Mapping[str, Any], measure: str) -> str:
     return format_number(getattr(TABLE_2.get(row["field"]), measure, None), 2)
 
 
-def _format_waiting(agreement: pl.DataFrame) -> str:
-    waiting = agreement.filter(pl.col("n_waiting") > 0)
-    if not waiting.height:
-        return ""
-    count = format_count(sum_counts(waiting, "n_waiting"))
-    return (
-        f"It is not yet defined for {waiting.height} of {agreement.height} fields: {count} fields of comments wait for "
-        "the deciding rater. "
-    )
-
-
 def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
     kappa_columns: Columns = {"field": "field", "comments": "n", "labelled by three": "n_three"}
     kappa_columns |= {"labelled by four": "n_four", "waiting": "n_waiting"}
@@ -164,12 +140,12 @@ def _build_agreement(agreement: pl.DataFrame) -> list[Section]:
         title="Agreement corrected for chance",
     )
     taes = Section(
-        f"TAE {_describe_range(agreement, 'tae')}. {_format_waiting(agreement)}It uses the three labels of the "
-        "deciding round and the final label. TAE cannot fall to 0: the hatched values are impossible. The paper's text "
-        "allows two readings; the page shows both. The paper equates a TAE of "
-        f"{TAE_HIGH} with a κ of {KAPPA_HIGH}; the dashed line marks this threshold. The threshold is not a verdict. "
-        "Use it with caution: a recomputation finds a κ between 0.39 and 0.65 at this TAE, depending on the number of "
-        "classes. The paper's own labels of subtext have a TAE of 0.50, below the threshold (errata E8).",
+        f"TAE {_describe_range(agreement, 'tae')}. It uses the three labels of the deciding round and the final label. "
+        "TAE cannot fall to 0; the table has the lowest possible value. The paper's text allows two readings; the page "
+        f"shows both. The paper equates a TAE of {TAE_HIGH} with a κ of {KAPPA_HIGH}; the dashed line marks this "
+        "threshold. The threshold is not a verdict. Use it with caution: a recomputation finds a κ between 0.39 and "
+        "0.65 at this TAE, depending on the number of classes. The paper's own labels of subtext have a TAE of 0.50, "
+        "below the threshold (errata E8).",
         *tabulate(agreement, tae_columns),
         figures.draw_agreement(agreement, figures.TAES),
         title="Agreement by the paper's measure (TAE)",
@@ -193,7 +169,7 @@ def _build_predictability(predictability: pl.DataFrame) -> Section:
         f"{finding}. An F1 that is not above this baseline is no evidence. The paper has 0.47 to 0.54; it states "
         "neither the baseline nor the features (section 3.3, table 2)."
     )
-    return Section(sentence, *tabulate(predictability, columns), figures.draw_predictability(predictability))
+    return Section(sentence, *tabulate(predictability, columns))
 
 
 def _build_ratios(ratios: pl.DataFrame) -> Section:
@@ -271,20 +247,15 @@ def _build_study(study: pl.DataFrame) -> Section:
     return Section(sentence, *tabulate(rows, columns), figures.draw_study(study), text_count=0)
 
 
-_INTERVALS = " ".join(f"{name}? {name}_low? {name}_high?" for name in (*figures.KAPPAS, *figures.TAES))
-_CURVES = " ".join(f"{name}?" for name in figures.CURVES)
 _PARTS = {
-    "funnel": Part("Comments kept by each step", _build_funnel, columns="step read_count kept_count dropped_count"),
-    "deletions": Part("Reasons for dropped comments and labels", _build_deletions, columns="reason row_count"),
-    "open": Part("Waiting fields", _build_waiting, columns="round stage field_count"),
-    "origins": Part("Sources of comments and labels", _build_origins, columns="what name row_count"),
-    "agreement": Part("Rater agreement", _build_agreement,
-                      columns=f"field n n_three n_four n_waiting classes {_INTERVALS} tae_min"),
-    "predictability": Part("Label prediction from words", _build_predictability,
-                           columns="field svm_f1? majority_f1? row_count class_count left_out_count"),
-    "ratios": Part("Class distribution", _build_ratios, columns="field value count ratio?"),
-    "overlaps": Part("Overlap of fields", _build_overlaps, columns="a b both_count a_count b_count overlap? jaccard?"),
-    "correlations": Part("Correlation of fields", _build_correlations, columns="a b spearman? n"),
-    "study": Part("Effect of skew on agreement measures (simulated raters)", _build_study,
-                  columns=f"classes positive_rate accuracy {_CURVES}"),
-}  # fmt: skip
+    "funnel": Part("Comments kept by each step", _build_funnel),
+    "deletions": Part("Reasons for dropped comments and labels", _build_deletions),
+    "waiting": Part("Waiting fields", _build_waiting),
+    "origins": Part("Sources of comments and labels", _build_origins),
+    "agreement": Part("Rater agreement", _build_agreement),
+    "predictability": Part("Label prediction from words", _build_predictability),
+    "ratios": Part("Class distribution", _build_ratios),
+    "overlaps": Part("Overlap of fields", _build_overlaps),
+    "correlations": Part("Correlation of fields", _build_correlations),
+    "study": Part("Effect of skew on agreement measures (simulated raters)", _build_study),
+}

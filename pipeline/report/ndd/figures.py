@@ -6,18 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.metrics.ndd.pruning import DEPTHS, SUBTREES
-from pipeline.papers.ndd import BASELINES, MEASURES, METRICS, SCORERS, SYSTEMS, TABLE_6, TABLE_7
+from pipeline.papers.ndd import BASELINES, MEASURES, SCORERS, SYSTEMS
 from pipeline.report import figures as plot
 from pipeline.report.sections import index_rows, order_names
 
 _COPY: dict[str, Any] = {**plot.DASHED, "color": plot.INK}
-_HALO: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.4}
 PAPER = "printed in the paper, on other models and data"
 
 
@@ -80,8 +77,6 @@ def draw_compressions(frame: pl.DataFrame, printed: Mapping[str, Mapping[str, fl
 
 
 class Line(NamedTuple):
-    """A line of a panel."""
-
     name: str
     x: Sequence[float]
     y: Sequence[float]
@@ -89,10 +84,8 @@ class Line(NamedTuple):
     bounds: tuple[Sequence[float], Sequence[float]] | None = None
 
 
-def _draw_lines(
-    lines_of: Mapping[str, Sequence[Line]], x: str, y: str, height: float = 2.6
-) -> tuple[Figure, list[Axes]]:
-    figure, axes = plot.create_panels(len(lines_of), 2, (height, 0.5))
+def _draw_lines(lines_of: Mapping[str, Sequence[Line]], x: str, y: str) -> tuple[Figure, list[Axes]]:
+    figure, axes = plot.create_panels(len(lines_of), 2, (2.6, 0.5))
     keys = {}
     for axis, (title, lines) in zip(axes, lines_of.items(), strict=True):
         for line in lines:
@@ -131,32 +124,6 @@ def draw_positions(frame: pl.DataFrame) -> str:
         return plot.render_svg(figure)
 
 
-def draw_ratios(frame: pl.DataFrame) -> str:
-    """Draw F1 against CR as threshold and longest span change (table 6)."""
-    wide = frame.pivot("metric", index=["source", "longest", "threshold"], values="value")
-    if not {"f1_macro", "ratio"} <= set(wide.columns) or (wide := wide.drop_nulls(["f1_macro", "ratio"])).is_empty():
-        return ""
-    wide = wide.with_columns(pl.col("f1_macro") * 100).sort("source", "longest", "threshold")
-    sizes = sorted(set(wide["longest"]), reverse=True)
-    looks = {size: plot.pick_look(i) for i, size in enumerate(sizes)}
-    lines: dict[str, list[Line]] = {source: [] for source in sorted(set(wide["source"]))}
-    for (source, size), part in wide.group_by("source", "longest", maintain_order=True):
-        points = part["ratio"].to_list(), part["f1_macro"].to_list()
-        lines[str(source)].append(Line(f"L_max {size}", *points, looks[size]))
-    paper = [[row[metric] for row in TABLE_6.values()] for metric in ("ratio", "f1_macro")]
-    style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 8, "zorder": 4, "bbox": _HALO}
-    with plot.use_style():
-        figure, axes = _draw_lines(lines, "CR: share of kept words; number at each point: N_max", "F1 in %", 2.9)
-        for axis, source in zip(axes, lines, strict=True):
-            axis.plot(*paper, "o", color=plot.GREY, markerfacecolor="none", markersize=5)
-            for row in wide.filter(pl.col("source") == source).iter_rows(named=True):
-                point = row["ratio"], row["f1_macro"]
-                axis.annotate(f"{row['threshold']:g}", point, (0, 6), color=looks[row["longest"]][0], **style)
-            axis.margins(0.1, 0.16)
-            axis.text(0.98, 0.03, "hollow: paper", transform=axis.transAxes, ha="right", fontsize=8, color=plot.GREY)
-        return plot.render_svg(figure)
-
-
 def draw_overlap(frame: pl.DataFrame, name: str) -> str:
     """Draw the correlation of a name on pairs that overlap by more than a threshold (figure 3)."""
     lines = []
@@ -176,47 +143,3 @@ def draw_overlap(frame: pl.DataFrame, name: str) -> str:
 def pick_measure_look(name: str, number: int = len(MEASURES)) -> tuple[str, str]:
     """Pick colour and marker of a measure of distance; another name has those of a number."""
     return plot.pick_look([*MEASURES].index(name) if name in MEASURES else number)
-
-
-def draw_strips(groups: Mapping[str, Mapping[str, Mapping[int, float]]], x: str) -> str:
-    """Draw strips of each row and label by their quantiles: the middle 90 % a line, half a bar, the median a mark."""
-    labels = [*dict.fromkeys(label for row in groups.values() for label in row)]
-    with plot.use_style():
-        figure, axis = plot.create_row_figure([*groups], 0.18 * len(labels) + 0.2)
-        for y, row in enumerate(groups.values()):
-            for i, (label, quantiles) in enumerate(row.items()):
-                height = plot.place_mark(y, i, len(row), 0.7)
-                colour, marker = plot.pick_look(labels.index(label))
-                lowest, low, middle, high, highest = (quantiles.get(share, np.nan) for share in (5, 25, 50, 75, 95))
-                axis.hlines(height, lowest, highest, color=colour, linewidth=1.4)
-                axis.hlines(height, low, high, color=colour, linewidth=6, alpha=0.45)
-                axis.plot(middle, height, marker, color=colour, markersize=6.5, markeredgecolor="white")
-        axis.set_xlabel(f"{x}; line: middle 90 %, bar: middle half, mark: median")
-        if len(labels) > 1:
-            plot.draw_legend(figure, plot.list_keys(len(labels)), labels, 4)
-        return plot.render_svg(figure)
-
-
-def draw_pruning(frame: pl.DataFrame) -> str:
-    """Draw table 7 as cells in percent, the paper's number small below."""
-    metrics, rows_by_key = (*DEPTHS, *SUBTREES), index_rows(frame, "system", "threshold", "metric")
-    order = order_names(frame["system"], SYSTEMS)
-    keys = sorted({key[:2] for key in rows_by_key}, key=lambda key: (order.index(key[0]), key[1]))
-    cells = [[rows_by_key.get((*key, metric), {}).get("value") for metric in metrics] for key in keys]
-    values: plot.Floats = 100 * np.array(cells, float).reshape(len(keys), len(metrics))
-    with plot.use_style():
-        size = (7.2, 0.46 * len(keys) + 1.0)
-        figure, parts = plot.create_figure(size, 1, 2, width_ratios=(len(DEPTHS), len(SUBTREES)), sharey=True)
-        rows = [f"{plot.wrap_name(name_system(name), 18, 2)}, N_max {size:g}" for name, size in keys]
-        for axis, start, part_metrics in zip(parts, (0, len(DEPTHS)), (DEPTHS, SUBTREES), strict=True):
-            part = values[:, start : start + len(part_metrics)]
-            plot.draw_grid(axis, rows, [METRICS[name] for name in part_metrics], part, plot.LIGHT, Normalize(0, 100))
-            for (y, x), value in np.ndenumerate(part):
-                plot.write_text(axis, x, y - 0.14, "–" if np.isnan(value) else f"{value:.0f}", fontsize=9)
-                if keys[y] in TABLE_7:
-                    plot.write_text(axis, x, y + 0.25, str(TABLE_7[keys[y]][start + x]), style="italic")
-        parts[0].set_title("% of dropped words at a depth of the tree", fontsize=9)
-        parts[1].set_title("% of dropped spans that are subtrees", fontsize=9)
-        parts[1].tick_params(labelleft=False)
-        figure.supxlabel("italic: printed in the paper, on other models and data", fontsize=8)
-        return plot.render_svg(figure)

@@ -1,20 +1,21 @@
 """Parts of the page of NDD on measures: how they go with people, trees and other measures, and how they spread."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from pipeline.papers import ndd as paper
 from pipeline.report import sections
-from pipeline.report.figures import draw_dots
+from pipeline.report.figures import SHARES, draw_dots, draw_strips
 from pipeline.report.ndd import figures
 from pipeline.report.sections import Section
 
 Row = Mapping[str, Any]
-_SPREAD = {5: "5 %", 25: "25 %", 50: "median", 75: "75 %", 95: "95 %"}
+_SPREAD = dict(zip(SHARES, ("5 %", "25 %", "median", "75 %", "95 %"), strict=True))
 _LABELS: Mapping[str, Mapping[str, str]] = {
     "test": paper.TESTS, "measure": paper.MEASURES, "edit": paper.EDITS, "metric": paper.METRICS,
     "system": {"gold": "gold", **paper.SYSTEMS}, "label": {"positive": "positive", "negative": "negative"},
@@ -32,25 +33,21 @@ def format_largest_n(rows: Sequence[Row]) -> str:
     return sections.format_count(max((row["n"] for row in rows if row.get("n") is not None), default=None))
 
 
-class _PaperColumn(NamedTuple):
-    """What the paper prints: a column of text, and ticks of the figure by metric, row and mark."""
-
-    column: str
-    text: Callable[[str, str], str]
-    printed: Mapping[tuple[str, str, str], float]
-
-
 def _build_dots(
     frame: pl.DataFrame,
     row: str,
     mark: str,
-    paper_column: _PaperColumn | None = None,
     *,
+    paper_column: str = "",
+    paper_texts: Mapping[tuple[str, str], str] = MappingProxyType({}),
     scale: float = 1,
     digits: int = 3,
     **options: Any,
 ) -> dict[str, Any]:
-    """Build figure and table of numbers by the columns row and mark, a panel a metric; options are of `draw_dots`."""
+    """Build figure and table of numbers by the columns row and mark, a panel a metric; options are of `draw_dots`.
+
+    The paper's column in the table, if it has a name, has texts by row and mark.
+    """
     rows_by_key = sections.index_rows(frame, "metric", row, mark)
     panels, rows, marks = (list_names(frame, column) for column in ("metric", row, mark))
     cells = []
@@ -58,18 +55,18 @@ def _build_dots(
         metric_rows = [rows_by_key.get((kind, key, mark_key), {}) for kind in panels]
         if any(metric_rows):
             cell_texts = (sections.format_interval(cell, scale=scale, digits=digits) for cell in metric_rows)
-            printed_text = [paper_column.text(key, mark_key)] if paper_column else []
+            printed_text = [paper_texts.get((key, mark_key), "–")] if paper_column else []
             cells.append([name, mark_name, *cell_texts, *printed_text, format_largest_n(metric_rows)])
     looks = {key: figures.pick_measure_look(key, i) for i, key in enumerate(marks)}
-    options |= {"printed": paper_column.printed if paper_column else {}, "paper": figures.PAPER, "scale": scale}
-    figure = draw_dots(rows_by_key, panels, rows, marks, looks=looks, **options)
-    columns = (row, mark, *panels.values(), *([paper_column.column] if paper_column else []), "n")
+    options |= {"looks": looks, "paper": figures.PAPER, "scale": scale}
+    figure = draw_dots(rows_by_key, panels, rows, marks, **options)
+    columns = (row, mark, *panels.values(), *filter(None, [paper_column]), "n")
     return {"figure": figure, "columns": columns, "rows": cells, "text_count": 2}
 
 
 def build_tests(frame: pl.DataFrame) -> Section:
     printed = {("pearson", *key): value for key, value in paper.TABLE_1.items()}
-    paper_column = _PaperColumn("paper, r", lambda *key: sections.format_number(paper.TABLE_1.get(key)), printed)
+    texts = {key: sections.format_number(value) for key, value in paper.TABLE_1.items()}
     chance = {"pearson": 0, "spearman": 0, "paired_accuracy": 0.5}
     return Section(
         "An edit replaces words with words that share a property (positive) or do not (negative). In the supervised "
@@ -77,7 +74,9 @@ def build_tests(frame: pl.DataFrame) -> Section:
         "similarities alike. The paired accuracy is the share of sentences whose negative edit is farther away; chance "
         "is 0.5. The paper has Pearson's r and calls NDD best in all tests. Its ensemble is a ratio without a stated "
         "scale or sign (table 1).",
-        **_build_dots(frame, "test", "measure", paper_column, chance=chance),
+        **_build_dots(
+            frame, "test", "measure", paper_column="paper, r", paper_texts=texts, printed=printed, chance=chance
+        ),
     )
 
 
@@ -124,28 +123,28 @@ def build_distributions(frame: pl.DataFrame) -> list[Section]:
                 quantiles = groups.setdefault(test_name, {})[label] = _get_spread(rows_by_key, test, label)
                 count = sections.format_count(counts[test, label]["n"])
                 rows.append([test_name, label, *map(sections.format_number, quantiles.values()), count])
-        title, figure = f"Distances of edits: {name}", figures.draw_strips(groups, name)
+        title, figure = f"Distances of edits: {name}", draw_strips(groups, name)
         distance_sections.append(Section(sentence, columns, rows, figure, text_count=2, title=title))
     return distance_sections
 
 
 def build_predicates(frame: pl.DataFrame) -> Section:
-    def text(edit: str, measure: str) -> str:
-        rows = paper.TABLE_8.get(({"perplexity": "ppl"}.get(measure, measure), edit), ())
-        return " · ".join(f"{precision} / {area}" for precision, area in rows) or "–"
-
+    texts = {
+        (edit, measure): " · ".join(f"{precision} / {area}" for precision, area in rows)
+        for (measure, edit), rows in paper.TABLE_8.items()
+    }
     printed = {
-        (kind, edit, measure): row[kind.split("_")[0]]
-        for (measure, edit), row in paper.PAPER_PREDICATES.items()
+        (kind, edit, measure): rows[0][kind != "map"]
+        for (measure, edit), rows in paper.TABLE_8.items()
         for kind in ("map", "auc", "auc_pooled", "auc_mean")
     }
-    paper_column = _PaperColumn("paper, mAP / AUC", text, printed)
+    options: dict[str, Any] = {"paper_column": "paper, mAP / AUC", "paper_texts": texts, "printed": printed}
     return Section(
         "Each word is edited in turn; its score is the distance of the edited sentence from the original. Numbers are "
         "in percent. The paper has mAP / AUC for English in domain, English out of domain, and Spanish (table 8); the "
         "ticks in the figure are English in domain. The paper does not state the set of words for its AUC. Its English "
         "model has no published head (errata E19).",
-        **_build_dots(frame, "edit", "measure", paper_column, scale=100, digits=1),
+        **_build_dots(frame, "edit", "measure", **options, scale=100, digits=1),
     )
 
 
@@ -167,20 +166,17 @@ def build_shift_values(frame: pl.DataFrame) -> Section:
         "maximum of 1.",
         ("source", *_SPREAD.values()),
         [[source, *map(sections.format_number, quantiles.values())] for source, quantiles in values.items()],
-        figures.draw_strips({source: {"": quantiles} for source, quantiles in values.items()}, "context shift"),
+        draw_strips({source: {"": quantiles} for source, quantiles in values.items()}, "context shift"),
     )
 
 
 def build_human(frame: pl.DataFrame) -> Section:
     frame = frame.with_columns(value="mean", grade=pl.lit("mean"))
     printed = {(kind, name, "mean"): value for name, row in paper.PAPER_HUMAN.items() for kind, value in row.items()}
-
-    def text(system: str, _: str) -> str:
-        return " / ".join(f"{value:.2f}" for value in paper.PAPER_HUMAN.get(system, {}).values()) or "–"
-
-    paper_column = _PaperColumn("paper, syntax / semantics", text, printed)
+    texts = {(name, "mean"): " / ".join(f"{v:.2f}" for v in row.values()) for name, row in paper.PAPER_HUMAN.items()}
+    options: dict[str, Any] = {"paper_column": "paper, syntax / semantics", "paper_texts": texts, "printed": printed}
     return Section(
         "People grade syntax and semantics from 0 to 5; they do not know the system. The paper grades 100 of "
         "Google's sentences and does not report rater agreement (table 13).",
-        **_build_dots(frame, "system", "grade", paper_column, digits=2, is_shared=True),
+        **_build_dots(frame, "system", "grade", **options, digits=2, is_shared=True),
     )

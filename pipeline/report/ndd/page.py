@@ -1,5 +1,6 @@
 """One HTML page of NDD: compressors, the measure held against people, and what it knows of trees and predicates."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from pipeline.metrics.ndd.pruning import DEPTHS, SUBTREES
 from pipeline.papers import ndd as paper
 from pipeline.papers.ndd import BASELINES, METRICS, SYSTEMS
 from pipeline.report import sections
-from pipeline.report.ndd import figures, sentences
+from pipeline.report.ndd import figures
 from pipeline.report.ndd.figures import name_system
 from pipeline.report.ndd.measure_sections import (
     Row,
@@ -26,12 +27,13 @@ from pipeline.report.ndd.measure_sections import (
 from pipeline.report.sections import Columns, Part, Section
 
 COMMON = ", sentences of all systems"  # behind the name of a data set
+_UNSPACED = ("zh", "ja")  # languages that are written without blanks
 _METRICS = ("f1_macro", *paper.RATIO, *paper.QUALITY[1:], *paper.BLEU)  # no F1 without its CR
 
 
 def render(day: str, signatures: Sequence[str] = (), **parts: Any) -> str:
     """Render the page of the rows that `PARTS` names, in percent; shares are in [0, 1], correlations in [-1, 1]."""
-    rows, counts = sections.check_rows(PARTS, parts), {}
+    rows, counts = sections.select_filled(PARTS, parts), {}
     if "compressions" in rows:
         is_whole = ~pl.col("source").str.ends_with(COMMON)
         by_source = rows["compressions"].filter(is_whole).group_by("source", "lang").agg(pl.col("n").max())
@@ -47,7 +49,6 @@ def render(day: str, signatures: Sequence[str] = (), **parts: Any) -> str:
         warning=_format_warning(signatures),
         note=_NOTE,
         signatures=signatures,
-        template="ndd/page.html",
     )
 
 
@@ -175,6 +176,42 @@ def _build_positions(frame: pl.DataFrame) -> Section:
     return Section(sentence, names, rows, figures.draw_positions(frame), text_count=2)
 
 
+def _build_examples(rows: Sequence[Row]) -> Section:
+    """Build the table of sentences and what each round took: source, lang, words, rounds, system, gold (or None)."""
+    table = []
+    for row in rows:
+        blank, words_by_round = "" if row["lang"] in _UNSPACED else " ", defaultdict[int, list[str]](list)
+        for word, number in zip(row["words"], row["rounds"], strict=True):
+            words_by_round[number].append(word)
+        count = f"{len(words_by_round[0]):,} of {len(row['words']):,}"
+        kept, *dropped = (f"{n}: {blank.join(words_by_round[n])}" for n in sorted(words_by_round))
+        gold = [word for word, is_kept in zip(row["words"], row["gold"] or (), strict=False) if is_kept]
+        texts = (kept.removeprefix("0: "), " · ".join(dropped) or "–", blank.join(gold) or "–")
+        table.append([row["source"], name_system(row["system"]), *texts, count])
+    sentence = "Each round drops words that the ones before it kept. Words that people keep are shown, if known."
+    names = ("source", "system", "kept words", "dropped words by round", "kept by people", "words")
+    return Section(sentence, names, table, text_count=5)
+
+
+def _build_pairs(pairs: Sequence[Row]) -> Section:
+    """Build the table of words that tell pairs apart: one, other, value, rows of word, place, divergence, weight."""
+    table = []
+    for pair in pairs:
+        texts = (" ".join(pair["one"]), " ".join(pair["other"]))
+        total = sum(row["divergence"] * row["weight"] for row in pair["rows"])
+        for row in sorted(pair["rows"], key=lambda row: row["place"]):
+            numbers = map(sections.format_number, (row["divergence"], row["weight"]))
+            share = 100 * row["divergence"] * row["weight"] / total if total else None
+            cells = (sections.format_number(pair["value"]), sections.format_count(row["place"] + 1), *numbers)
+            table.append([*texts, row["word"], *cells, sections.format_number(share, 1)])
+    sentence = (
+        "The share of a word that both sentences have is the divergence of the model's predictions at this word, "
+        "multiplied by the weight of the word."
+    )
+    names = ("one", "other", "word", "NDD", "place", "divergence", "weight", "% of the distance")
+    return Section(sentence, names, table, text_count=3)
+
+
 def _build_ratios(frame: pl.DataFrame) -> Section:
     rows_by_key = sections.index_rows(frame, "source", "longest", "threshold", "metric")
     metrics = [name for name in _METRICS if name in set(frame["metric"])]
@@ -193,7 +230,7 @@ def _build_ratios(frame: pl.DataFrame) -> Section:
         "L_max of 9 (table 6, errata E20)."
     )
     names = ("source", "N_max", "L_max", "where", *(METRICS[name] for name in metrics))
-    return Section(sentence, names, rows, figures.draw_ratios(frame), text_count=4)
+    return Section(sentence, names, rows, text_count=4)
 
 
 def _build_pruning(frame: pl.DataFrame) -> Section:
@@ -213,27 +250,24 @@ def _build_pruning(frame: pl.DataFrame) -> Section:
         "Dependencies (table 7)."
     )
     names = ("system", "N_max", "where", *(("subtrees of " if m == SUBTREES[0] else "") + METRICS[m] for m in metrics))
-    return Section(sentence, names, rows, figures.draw_pruning(frame), text_count=3)
+    return Section(sentence, names, rows, text_count=3)
 
 
-_INTERVAL = "value? low? high? n?"
 PARTS = {
-    "compressions": Part("Compression quality", _build_compressions, "source lang by metric", _INTERVAL),
-    "significance": Part("Significance of differences", _build_significance,
-                         "source one other metric", "difference? low? high? p?"),
-    "examples": Part("Dropped words by round", sentences.show_rounds),
-    "ratios": Part("Compression ratio by threshold", _build_ratios, "source threshold longest metric", "value?"),
-    "positions": Part("Kept words by position", _build_positions, "source system bin", "value? n?"),
-    "human": Part("Human grades of compressions", build_human, "system metric", "mean? low? high? n?"),
-    "tests": Part("Agreement with labels", build_tests, "test measure metric", _INTERVAL),
-    "overlap": Part("Correlation by word overlap", build_overlap, "measure threshold metric", _INTERVAL),
-    "distributions": Part("Distances of edits", build_distributions,
-                          "test measure label quantile", "value? n?"),
-    "explained": Part("Contribution of words to the distance", sentences.explain_pairs),
-    "pruning": Part("Dropped words in the syntax tree", _build_pruning, "system threshold metric", _INTERVAL),
-    "predicates": Part("Predicate detection", build_predicates, "measure edit metric", _INTERVAL),
-    "shift": Part("Correlations of the context shift", build_shift, "source other metric", _INTERVAL),
-    "shift_values": Part("Context shift by source", build_shift_values, "source quantile", "value?"),
-}  # fmt: skip
+    "compressions": Part("Compression quality", _build_compressions),
+    "significance": Part("Significance of differences", _build_significance),
+    "examples": Part("Dropped words by round", _build_examples),
+    "ratios": Part("Compression ratio by threshold", _build_ratios),
+    "positions": Part("Kept words by position", _build_positions),
+    "human": Part("Human grades of compressions", build_human),
+    "tests": Part("Agreement with labels", build_tests),
+    "overlap": Part("Correlation by word overlap", build_overlap),
+    "distributions": Part("Distances of edits", build_distributions),
+    "explained": Part("Contribution of words to the distance", _build_pairs),
+    "pruning": Part("Dropped words in the syntax tree", _build_pruning),
+    "predicates": Part("Predicate detection", build_predicates),
+    "shift": Part("Correlations of the context shift", build_shift),
+    "shift_values": Part("Context shift by source", build_shift_values),
+}
 """In the order of the page. Systems of `positions` may be `gold`, its bins are 0 to 9; quantiles are 0 to 100; a
 threshold of `overlap` is 1 where all words are shared and below 0 where none is."""

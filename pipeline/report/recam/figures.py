@@ -1,22 +1,15 @@
-"""Figures of a cloze set and its readers: where words are lost, what gives items away, who reads best."""
+"""Figures of a cloze set and its readers: what gives items away, who reads best; and the order of their rows."""
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from pipeline.examples.recam.items import OPTIONS
-from pipeline.metrics.recam import reading
-from pipeline.papers.recam import TABLES_3_4, TABLES_6_7
+from pipeline.papers.recam import TABLES_6_7
 from pipeline.report import figures as plot
-from pipeline.report.sections import format_number, format_range, index_rows, order_names
+from pipeline.report.sections import index_rows, order_names
 
 SUBTASKS = {"imperceptibility": 1, "nonspecificity": 2}
 MEASURES = {"mrr": "MRR", "recall_1": "R@1", "recall_5": "R@5", "recall_10": "R@10"}
@@ -30,11 +23,7 @@ REASONS = {
 }  # fmt: skip
 """Why a token is no target, in the order in which rule and filters apply (section 3.4); others come after them."""
 CHANCE = 1 / OPTIONS
-BAND = 0.02  # to either side of chance: what an item set may give away
 WAYS = 12  # not to read that are drawn
-_BLIND: dict[str, Any] = {**plot.TICK, "color": plot.WARM}
-_PAPER: dict[str, Any] = {"color": plot.INK, "linewidth": 1.1, "linestyle": ":"}
-_ROW = 0.26  # inches
 
 
 def list_subtasks(names: pl.Series) -> list[str]:
@@ -63,202 +52,59 @@ def order_steps(frame: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(left=pl.col("count").sum() - dropped)
 
 
-def draw_funnel(frame: pl.DataFrame) -> str:
-    """Draw what rule and filters took, from all tokens of the summaries to targets (section 3.4)."""
-    parts = {name: order_steps(frame.filter(subtask=name)) for name in list_subtasks(frame["subtask"])}
-    with plot.use_style():
-        figure, axes = _create_panels([part.height + 1 for part in parts.values()])
-        for axis, (name, part) in zip(axes, parts.items(), strict=True):
-            total = max(int(part["count"].sum()), 1)
-            *rows, targets = part.iter_rows(named=True)
-            _name_rows(axis, ["all words", *(REASONS.get(row["reason"], row["reason"]) for row in rows), "targets"])
-            axis.barh(0, 100, color=plot.PALE, height=0.62)
-            plot.write_note(axis, 0, f"{part['count'].sum():,}")
-            for y, row in enumerate(rows, 1):
-                remaining, dropped = 100 * row["left"] / total, 100 * row["count"] / total
-                axis.barh(y, remaining, color=plot.PALE, height=0.62)
-                axis.barh(y, dropped, left=remaining, height=0.62, **plot.HATCHED)
-                plot.write_note(axis, y, f"−{row['count']:,}")
-            share = 100 * targets["count"] / total
-            axis.barh(part.height, share, color=plot.ACCENT, height=0.62)
-            plot.write_note(axis, part.height, f"{targets['count']:,}  ({share:.1f} %)")
-            axis.set_xlim(0, 100)
-            axis.set_title(plot.wrap_name(name, 60), fontsize=9, loc="left")
-        axes[-1].set_xlabel("% of the words and marks of the summaries")
-        keys = [Patch(color=plot.PALE), Patch(**plot.HATCHED), Patch(color=plot.ACCENT)]
-        plot.draw_legend(figure, keys, ["remaining", "dropped here", "targets"])
-        return plot.render_svg(figure)
-
-
 def draw_audit(frame: pl.DataFrame) -> str:
     """Draw what is reached without reading, the best `WAYS` of doing so, the very best on top (REC-32)."""
     best = frame.group_by("baseline").agg(pl.col("accuracy").max())
     best = best.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
-    names = best["baseline"].head(WAYS).to_list()
-    frame = frame.filter(pl.col("baseline").is_in(names))
-    subtasks = list_subtasks(frame["subtask"])
-    with plot.use_style():
-        figure, (axis,) = _create_panels([len(names)], max(0.08 * len(subtasks) + 0.12, 0.24), 0.14 * len(subtasks))
-        _name_rows(axis, [name.replace("_", " ") for name in names])
-        for chance in sorted(set(frame["chance"].drop_nulls())):
-            axis.axvspan(chance - BAND, chance + BAND, color=plot.PALE, alpha=0.55, linewidth=0)
-            axis.axvline(chance, **plot.DASHED)
-        labels = []
-        for i, subtask in enumerate(subtasks):
-            part = frame.filter(subtask=subtask).sort("baseline")
-            colour, marker = plot.pick_look(i)
-            heights = [plot.place_mark(names.index(name), i, len(subtasks)) for name in part["baseline"]]
-            value, error = (part[name].cast(pl.Float64).to_numpy() for name in ("accuracy", "error"))
-            axis.hlines(heights, value - 1.96 * error, value + 1.96 * error, color=colour, linewidth=1.4)
-            axis.plot(value, heights, marker, color=colour, markersize=6, markeredgecolor="white", markeredgewidth=0.5)
-            labels.append(f"{plot.wrap_name(subtask, 36, 2)}, n = {max(part['n']):,}")
-        plot.draw_rules(axis, len(names))
-        axis.set_xlim(left=max(axis.get_xlim()[0], -0.01))
-        few = f"the best {len(names)} of {best.height} baselines: " if best.height > len(names) else ""
-        axis.set_xlabel(f"{few}share of right answers, with 95 % interval\ndashed: chance; shaded: 2 points around it")
-        plot.draw_legend(figure, plot.list_keys(len(subtasks), 1.4), labels, min(len(subtasks), 2))
-        return plot.render_svg(figure)
-
-
-def draw_retrieval(frame: pl.DataFrame) -> str:
-    """Draw how well the readers that make the wrong options find the word, beside tables 3 and 4 (REC-22)."""
-    names, readers = list_subtasks(frame["subtask"]), order_names(frame["reader"], TABLES_3_4[1])
-    rows = index_rows(frame, "subtask", "reader")
-    size = (7.2, 4 * len(readers) * 0.21 + 1.3)
-    with plot.use_style():
-        figure, (axes,) = plot.create_figure(size, 1, len(names), sharey=True, squeeze=False)
-        labels = [f"{plot.wrap_name(reader, 20, 1)} · {measure}" for reader in readers for measure in MEASURES.values()]
-        for axis, name in zip(axes, names, strict=True):
-            plot.name_rows(axis, labels)
-            for i, reader in enumerate(readers):
-                for k, (measure, paper) in enumerate(zip(MEASURES, get_printed(name, reader, np.nan), strict=True)):
-                    y, (value, *_) = 4 * i + k, plot.get_bounds(rows.get((name, reader), {}), value=measure)
-                    axis.hlines(y, min(value, paper), max(value, paper), color=plot.FAINT, linewidth=1)
-                    axis.plot(paper, y, **plot.STAR)
-                    axis.plot(value, y, "o", color=plot.ACCENT, markersize=6.5, markeredgecolor="white")
-                if i:
-                    axis.axhline(4 * i - 0.5, color=plot.FAINT, linewidth=0.6)
-            count = format_range(frame.filter(subtask=name)["n"])
-            axis.set_title(f"{plot.wrap_name(name, 34)}\nn = {count}", fontsize=9)
-            axis.set_xlim(0, max(axis.get_xlim()[1], 0.55))
-        figure.supxlabel("MRR and recall at 1, 5 and 10 of the ranked candidates", fontsize=9)
-        keys = [Line2D([], [], color=plot.ACCENT, marker="o", linestyle=""), Line2D([], [], **plot.STAR)]
-        plot.draw_legend(figure, keys, ["here", "printed in the paper, on its own data"])
-        return plot.render_svg(figure)
-
-
-def get_printed(subtask: str, reader: str, absent: Any = None) -> Sequence[Any]:
-    """Get the paper's numbers of a reader, in the order of MEASURES (tables 3 and 4)."""
-    return TABLES_3_4.get(SUBTASKS.get(subtask, 0), {}).get(reader, [absent] * len(MEASURES))
+    names = {name: name.replace("_", " ") for name in best["baseline"].head(WAYS)}
+    low, high = (pl.col("accuracy") + z * pl.col("error") for z in (-1.96, 1.96))
+    rows = frame.select("subtask", "baseline", panel=pl.lit(""), value="accuracy", low=low, high=high)
+    few = f"the best {len(names)} of {best.height} baselines: " if best.height > len(names) else ""
+    return plot.draw_dots(
+        index_rows(rows, "panel", "baseline", "subtask"),
+        {"": ""},
+        names,
+        {name: f"{name}, n = {max(frame.filter(subtask=name)['n']):,}" for name in list_subtasks(frame["subtask"])},
+        chance={"": CHANCE},
+        x=f"{few}share of right answers, with 95 % interval; dashed: chance",
+    )
 
 
 def draw_readers(frame: pl.DataFrame) -> str:
     """Draw readers' accuracy beside chance, the paper (REC-29) and, of `blind`, the best way not to read."""
-    parts = sort_tests(frame)
-    with plot.use_style():
-        figure, axes = _create_panels([part.height for part in parts.values()], 0.42)
-        for axis, (subtask, part) in zip(axes, parts.items(), strict=True):
-            _name_rows(axis, [_name_reader(row, subtask) for row in part.iter_rows(named=True)], 34)
-            axis.axvline(CHANCE, **plot.DASHED)
-            if subtask in TABLES_6_7:
-                axis.axvline(TABLES_6_7[subtask].gated, **_PAPER)
-            for y, row in enumerate(part.iter_rows(named=True)):
-                plot.draw_mark(axis, y, row, plot.pick_look(0), "accuracy")
-                if row.get("blind") is not None:
-                    axis.plot(row["blind"], y, **_BLIND)
-                plot.write_note(axis, y, f"{format_number(row['accuracy'])}\nn = {row['n']:,}")
-            axis.set_title(plot.wrap_name(f"tested on {subtask}", 70), fontsize=9, loc="left")
-            axis.set_xlim(0, max(axis.get_xlim()[1], 0.4))
-        axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance")
-        keys = {"reader": plot.list_keys(1)[0]}
-        if "blind" in frame.columns:
-            keys["best baseline without the passage"] = Line2D([], [], **_BLIND)
-        if parts.keys() & TABLES_6_7.keys():
-            keys["the paper's GA Reader, on its own test set"] = Line2D([], [], **_PAPER)
-        plot.draw_legend(figure, list(keys.values()), list(keys))
-        return plot.render_svg(figure)
-
-
-def sort_tests(frame: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Sort rows by what readers were tested on, the best reader first."""
-    columns, descending = ("accuracy", "reader", "profile", "trained_on"), [True, False, False, False]
-    rows = frame.sort(columns, descending=descending, nulls_last=True)
-    return {subtask: rows.filter(tested_on=subtask) for subtask in list_subtasks(frame["tested_on"])}
-
-
-def _name_reader(row: dict[str, Any], subtask: str) -> str:
-    name = row["reader"] if row["profile"] in (None, "", row["reader"]) else f"{row['reader']} ({row['profile']})"
-    return name if row["trained_on"] == subtask else f"{name}, trained on {row['trained_on']}"
-
-
-def index_drops(frame: pl.DataFrame) -> dict[tuple[str, str], float | None]:
-    """Index how much less than at home a reader reaches, by (trained_on, tested_on) of the cells away from home."""
-    rows = index_rows(reading.compare_subtasks(frame), "trained_on", "tested_on")
-    return {(str(trained_on), str(tested_on)): row["drop"] for (trained_on, tested_on), row in rows.items()}
-
-
-def draw_matrix(frame: pl.DataFrame) -> str:
-    """Draw the accuracy by what a reader was trained and tested on, home framed (section 4.3)."""
-    rows, columns = (list_subtasks(frame[name]) for name in ("trained_on", "tested_on"))
-    cells, drops = index_rows(frame, "trained_on", "tested_on"), index_drops(frame)
-    values = np.array([[cells.get((a, b), {}).get("accuracy") for b in columns] for a in rows], float)
-    with plot.use_style():
-        figure, axis = plot.create_figure((1.9 * len(columns) + 1.8, 0.85 * len(rows) + 1.0))
-        counts = [max(frame.filter(tested_on=name)["n"]) for name in columns]
-        labels = [f"{plot.wrap_name(name, 24)}\nn = {count:,}" for name, count in zip(columns, counts, strict=True)]
-        plot.draw_grid(axis, [plot.wrap_name(name) for name in rows], labels, values, plot.LIGHT, Normalize(0, 1))
-        for y, x in np.ndindex(*values.shape):
-            cell = rows[y], columns[x]
-            row, drop = cells.get(cell), drops.get(cell)
-            if row is None or row["accuracy"] is None:
-                plot.write_text(axis, x, y, "–", fontsize=9)
-                continue
-            plot.write_text(axis, x, y - 0.2, f"{row['accuracy']:.3f}", fontsize=11)
-            if row["low"] is not None and row["high"] is not None:
-                plot.write_text(axis, x, y + 0.08, f"{row['low']:.3f} to {row['high']:.3f}")
-            if rows[y] == columns[x]:
-                plot.frame_cell(axis, x, y, plot.ACCENT)
-                plot.write_text(axis, x, y + 0.3, "same subtask")
-            elif drop is not None:
-                plot.write_text(axis, x, y + 0.3, f"{abs(drop):.3f} {'below' if drop >= 0 else 'above'} same subtask")
-        axis.set(xlabel="tested on", ylabel="trained on")
-        axis.xaxis.set_label_position("top")
-        return plot.render_svg(figure)
+    keys = ("tested_on", "reader", "trained_on")
+    rows = index_rows(frame.with_columns(value="accuracy"), *keys)
+    marks = {name: f"trained on {name}" for name in list_subtasks(frame["trained_on"])}
+    if "blind" in frame.columns:
+        rows |= index_rows(frame.select(*keys[:2], trained_on=pl.lit("blind"), value="blind"), *keys)
+        marks["blind"] = "best baseline without the passage"
+    titles = {name: f"tested on {name}" for name in list_subtasks(frame["tested_on"])}
+    return plot.draw_dots(
+        rows,
+        titles,
+        {name: name for name in sorted(set(frame["reader"]))},
+        marks,
+        printed={(name, "gated", name): published.gated for name, published in TABLES_6_7.items()},
+        paper="the paper's GA Reader, on its own test set",
+        chance=dict.fromkeys(titles, CHANCE),
+        is_shared=True,
+        x="accuracy with 95 % interval; dashed: chance",
+    )
 
 
 def draw_breakdown(frame: pl.DataFrame) -> str:
-    """Draw the accuracy by part of speech, length of passage, place of the right option, …; a panel each."""
-    trained = list_subtasks(frame["trained_on"])
-    groups = {kind: sort_groups(frame.filter(by=kind)["group"].to_list()) for kind in sorted(set(frame["by"]))}
-    cells = index_rows(frame, "by", "trained_on", "group")
-    with plot.use_style():
-        figure, axes = _create_panels([len(names) for names in groups.values()], 0.15 * len(trained) + 0.15)
-        for axis, (kind, names) in zip(axes, groups.items(), strict=True):
-            _name_rows(axis, ["not known" if name is None else name for name in names])
-            axis.axvline(CHANCE, **plot.DASHED)
-            for i, subtask in enumerate(trained):
-                for y, name in enumerate(names):
-                    if row := cells.get((kind, subtask, name)):
-                        height = plot.place_mark(y, i, len(trained), 0.7)
-                        plot.draw_mark(axis, height, row, plot.pick_look(i), "accuracy")
-                        plot.write_note(axis, height, f"n = {row['n']:,}")
-            plot.draw_rules(axis, len(names))
-            axis.set_title(plot.wrap_name(kind.replace("_", " "), 70), fontsize=9, loc="left")
-        # all panels share one scale
-        axes[0].set_xlim(min(axes[0].get_xlim()[0], 0.1), axes[0].get_xlim()[1])
-        axes[-1].set_xlabel("accuracy with 95 % interval; dashed: chance; n: items")
-        labels = [plot.wrap_name(f"trained on {name}", 30) for name in trained]
-        plot.draw_legend(figure, plot.list_keys(len(trained)), labels)
-        return plot.render_svg(figure)
-
-
-def _create_panels(counts: Sequence[int], row_height: float = _ROW, extra: float = 0.0) -> tuple[Figure, list[Axes]]:
-    """Create panels one below the other on one scale, as high as their numbers of rows."""
-    size = (7.2, row_height * sum(counts) + 0.35 * len(counts) + 0.75 + extra)
-    figure, axes = plot.create_figure(size, len(counts), 1, sharex=True, squeeze=False, height_ratios=counts)
-    return figure, axes.ravel().tolist()
-
-
-def _name_rows(axis: Axes, names: Sequence[str], width: int = 28) -> None:
-    plot.name_rows(axis, [plot.wrap_name(name, width, 2) for name in names])
-    axis.tick_params(axis="x", labelbottom=True)
+    """Draw the accuracy by part of speech, length of passage, place of the right option, …"""
+    rows = index_rows(frame.with_columns(value="accuracy"), "by", "group", "trained_on")
+    names = {
+        (kind, group): f"{kind.replace('_', ' ')}: {'not known' if group is None else group}"
+        for kind in sorted(set(frame["by"]))
+        for group in sort_groups(frame.filter(by=kind)["group"].to_list())
+    }
+    return plot.draw_dots(
+        {("", key[:2], key[2]): row for key, row in rows.items()},
+        {"": ""},
+        names,
+        {name: f"trained on {name}" for name in list_subtasks(frame["trained_on"])},
+        chance={"": CHANCE},
+        x="accuracy with 95 % interval; dashed: chance",
+    )

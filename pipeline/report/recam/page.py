@@ -8,14 +8,15 @@ from collections.abc import Sequence
 import polars as pl
 
 from pipeline.examples.recam.items import PLACEHOLDER
+from pipeline.metrics.recam import reading
 from pipeline.papers.recam import SIZES, TABLES_3_4, TABLES_6_7
 from pipeline.report import sections
-from pipeline.report.labelling import figures as label_figures
 from pipeline.report.labelling.data_card import sum_counts
 from pipeline.report.recam import figures
-from pipeline.report.recam.figures import BAND, CHANCE, MEASURES, REASONS, SUBTASKS, TARGET, list_subtasks, sort_groups
+from pipeline.report.recam.figures import CHANCE, MEASURES, REASONS, SUBTASKS, TARGET, list_subtasks, sort_groups
 from pipeline.report.sections import Columns, Part, Section, format_count, format_interval, format_number, format_signed
 
+BAND = 0.02  # to either side of chance: what an item set may give away
 PASSAGE = 400  # characters of a passage that the page shows
 _NONE = pl.DataFrame()
 _KINDS = {"upos": "part of speech", "words": "words of the passage"}
@@ -23,11 +24,11 @@ _FLAGS = {"is_unanswerable": "no answer in the passage", "is_ambiguous": "severa
 
 
 def render(day: str, signatures: Sequence[str] = (), **frames: pl.DataFrame) -> str:
-    """Render the page of the frames that `PARTS` names, which `sections.check_rows` checks.
+    """Render the page of the frames that `PARTS` names.
 
     `subtask`, `trained_on` and `tested_on` are imperceptibility or nonspecificity; all accuracies are in [0, 1].
     """
-    rows = sections.check_rows(PARTS, frames)
+    rows = sections.select_filled(PARTS, frames)
     targets = rows["funnel"].filter(pl.col("reason").fill_null(TARGET) == TARGET) if "funnel" in rows else _NONE
     counts = {"targets": targets, "items": rows.get("items", _NONE), "dropped items": rows.get("dropped", _NONE)}
     if "readers" in rows and "audit" in rows:
@@ -65,17 +66,15 @@ def _build_items(frame: pl.DataFrame) -> Section:
 
 
 def _build_dropped(frame: pl.DataFrame) -> Section:
-    rows = frame.sort(-pl.col("count").cast(pl.Int64), "subtask", "reason").select("subtask", "reason", "count").rows()
-    names = [f"{reason}, {subtask}".replace("_", " ") for subtask, reason, _ in rows]
-    subtask, reason, count = rows[0]
+    frame = frame.sort(-pl.col("count").cast(pl.Int64), "subtask", "reason")
+    subtask, reason, count = frame.select("subtask", "reason", "count").row(0)
     sentence = (
         f"The pipeline dropped {sum_counts(frame, 'count'):,} items after the choice of their word, each with a "
         f"reason. The most frequent reason is {reason} ({format_count(count)} of {subtask}). The paper drops items "
         "with two right options or no answer (section 3.6) and does not give their number."
     )
-    cells = [[*keys, format_count(number)] for *keys, number in rows]
-    figure = label_figures.draw_bars(names, [row[2] for row in rows], "dropped items")
-    return Section(sentence, ("subtask", "reason", "items"), cells, figure, text_count=2)
+    columns = {"subtask": "subtask", "reason": "reason", "items": "count"}
+    return Section(sentence, *sections.tabulate(frame, columns), text_count=2)
 
 
 def _build_funnel(frame: pl.DataFrame) -> Section:
@@ -95,7 +94,7 @@ def _build_funnel(frame: pl.DataFrame) -> Section:
         "too similar (section 3.4). Each filter sees only the words that the previous filters kept."
     )
     names = ("subtask", "reason", "words", "% of all", "remaining")
-    return Section(sentence, names, rows, figures.draw_funnel(frame), text_count=2)
+    return Section(sentence, names, rows, text_count=2)
 
 
 def _build_retrieval(frame: pl.DataFrame) -> Section:
@@ -104,7 +103,7 @@ def _build_retrieval(frame: pl.DataFrame) -> Section:
     best = frame.sort("mrr", "reader", descending=[True, False], nulls_last=True).row(0, named=True)
     rows = []
     for row in frame.iter_rows(named=True):
-        printed = figures.get_printed(row["subtask"], row["reader"])
+        printed = TABLES_3_4.get(SUBTASKS.get(row["subtask"], 0), {}).get(row["reader"], [None] * len(MEASURES))
         numbers = [cell for name, paper in zip(MEASURES, printed, strict=True) for cell in (row[name], paper)]
         rows.append([row["subtask"], row["reader"], *map(format_number, numbers), format_count(row["n"])])
     sentence = (
@@ -114,11 +113,11 @@ def _build_retrieval(frame: pl.DataFrame) -> Section:
         "paper's numbers (tables 3 and 4) are from data that are not public."
     )
     names = ("subtask", "reader", *(name for measure in MEASURES.values() for name in (measure, "paper")), "n")
-    return Section(sentence, names, rows, figures.draw_retrieval(frame), text_count=2)
+    return Section(sentence, names, rows, text_count=2)
 
 
 def _build_audit(frame: pl.DataFrame) -> Section:
-    findings, rows = [], []
+    findings = []
     for best in _find_blind(frame).iter_rows(named=True):
         part = frame.filter(subtask=best["subtask"])
         near_chance_count = int(((part["accuracy"] - part["chance"]).abs() <= BAND).sum())
@@ -126,17 +125,15 @@ def _build_audit(frame: pl.DataFrame) -> Section:
             f"on {best['subtask']} {best['baseline']} reaches {format_number(best['accuracy'])}, and "
             f"{near_chance_count} of {part.height} baselines are within {100 * BAND:.0f} points of chance"
         )
-        part = part.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
-        for row in part.iter_rows(named=True):
-            numbers = map(format_number, (row["accuracy"], row["error"], row["chance"]))
-            rows.append(["here", row["subtask"], row["baseline"], *numbers, format_count(row["n"])])
     sentence = (
         f"These baselines do not read the passage: {'; '.join(findings)}. The skill of a reader is its accuracy above "
         "these baselines. The best of many baselines is about two standard errors above chance even for perfect items. "
         "The paper has no such baselines (errata E15)."
     )
-    names = ("items", "subtask", "baseline", "accuracy", "standard error", "chance", "n")
-    return Section(sentence, names, rows, figures.draw_audit(frame), text_count=3)
+    rows = frame.sort("accuracy", "baseline", descending=[True, False], nulls_last=True)
+    columns = {"subtask": "subtask", "baseline": "baseline", "accuracy": "accuracy", "standard error": "error"}
+    table = sections.tabulate(_sort_rows(rows, "subtask"), {**columns, "chance": "chance", "n": "n"})
+    return Section(sentence, *table, figures.draw_audit(frame), text_count=2)
 
 
 def _find_blind(audit: pl.DataFrame) -> pl.DataFrame:
@@ -147,7 +144,9 @@ def _find_blind(audit: pl.DataFrame) -> pl.DataFrame:
 def _build_readers(frame: pl.DataFrame) -> Section:
     """Rows may have what the best way not to read reaches on the same items, and its name: blind, blind_by."""
     findings, rows = [], []
-    for subtask, part in figures.sort_tests(frame).items():
+    frame = frame.sort("accuracy", "reader", "trained_on", descending=[True, False, False], nulls_last=True)
+    for subtask in list_subtasks(frame["tested_on"]):
+        part = frame.filter(tested_on=subtask)
         published = TABLES_6_7[subtask].gated if subtask in TABLES_6_7 else None
         best = part.row(0, named=True)
         blind, way = best.get("blind"), best.get("blind_by")
@@ -157,37 +156,25 @@ def _build_readers(frame: pl.DataFrame) -> Section:
             not_reading = f"{format_number(blind)}\n{way}"
         findings.append(f"on {subtask} the best is {best['reader']} at {format_number(best['accuracy'])}, {finding}")
         for row in part.iter_rows(named=True):
-            keys = row["reader"], row["profile"] or "", row["trained_on"], subtask
+            keys = row["reader"], row["trained_on"], subtask
             above = format_signed(None if blind is None else row["accuracy"] - blind)
             numbers = format_interval(row, "accuracy"), format_number(CHANCE), not_reading, above
             rows.append([*keys, *numbers, format_number(published), format_count(row["n"])])
-    names = ("reader", "profile", "trained on", "tested on", "accuracy", "chance", "baseline", "above baseline")
+    names = ("reader", "trained on", "tested on", "accuracy", "chance", "baseline", "above baseline")
     sentence = (
         f"Accuracy with five options, chance {CHANCE:g}: {'; '.join(findings)}. On the official test sets, the paper's "
         "GA Reader has 0.251 and 0.243, and its best teams have 0.951 and 0.953 (section 4, tables 6 and 7). The paper "
         "has no human accuracy."
     )
-    return Section(sentence, (*names, "paper's GA", "n"), rows, figures.draw_readers(frame), text_count=4)
-
-
-def _build_compared(frame: pl.DataFrame) -> Section:
-    columns: Columns = {
-        "one": "one", "other": "other", "tested on": "tested_on",
-        "difference": lambda row: format_interval(row, "difference"), "p": lambda row: format_number(row["p"], 4),
-        "McNemar's p": lambda row: format_number(row["mcnemar"], 4), "n": "n",
-    }  # fmt: skip
-    sentence = (
-        f"{frame.filter(pl.col('p') < 0.05).height} of {frame.height} differences have a p below 0.05; with many "
-        "differences, some p are below 0.05 by chance. Both readers answer the same items. The bootstrap draws "
-        "articles with replacement; p is twice the share of samples in which the worse reader is at least as good. "
-        "McNemar's exact test assumes independent items. The paper does not compare systems this way."
-    )
-    return Section(sentence, *sections.tabulate(frame.sort("tested_on", "one", "other"), columns), text_count=3)
+    return Section(sentence, (*names, "paper's GA", "n"), rows, figures.draw_readers(frame), text_count=3)
 
 
 def _build_matrix(frame: pl.DataFrame) -> Section:
     frame = _sort_rows(frame, "tested_on", "trained_on")
-    drops = figures.index_drops(frame)
+    drops = {
+        (str(row["trained_on"]), str(row["tested_on"])): row["drop"]
+        for row in reading.compare_subtasks(frame).iter_rows(named=True)
+    }
     findings = [
         f"on {tested_on}, a reader trained on {trained_on} is {abs(drop):.3f} {'below' if drop >= 0 else 'above'} a "
         f"reader trained on {tested_on}"
@@ -206,7 +193,7 @@ def _build_matrix(frame: pl.DataFrame) -> Section:
         "lose between 0.002 and 0.219; its text calls all these losses substantial (section 4.3, tables 6 and 7)."
     )
     names = ("trained on", "tested on", "accuracy", "difference to same subtask", "in the paper", "n")
-    return Section(sentence, names, rows, figures.draw_matrix(frame), text_count=2)
+    return Section(sentence, names, rows, text_count=2)
 
 
 def _build_breakdown(frame: pl.DataFrame) -> Section:
@@ -253,23 +240,17 @@ def _build_sample(frame: pl.DataFrame) -> Section:
     return Section(sentence, ("subtask", "question", "right", "wrong", "passage"), rows, text_count=5)
 
 
-_INTERVAL = "accuracy low? high? n"
 PARTS = {
-    "items": Part("Item counts", _build_items, "subtask split", "count"),
-    "funnel": Part("Selection of target words", _build_funnel, "subtask reason?", "count"),
-    "dropped": Part("Reasons for dropped items", _build_dropped, "subtask reason?", "count"),
-    "retrieval": Part("Retrieval of the right word", _build_retrieval,
-                      "subtask reader", "mrr recall_1 recall_5 recall_10 n"),
-    "audit": Part("Baselines without the passage", _build_audit, "subtask baseline",
-                  "accuracy error chance n"),
-    "readers": Part("Reader accuracy", _build_readers, "reader profile? trained_on tested_on", _INTERVAL),
-    "compared": Part("Significance of differences between readers", _build_compared, "one other tested_on",
-                     "difference low? high? p mcnemar n"),
-    "matrix": Part("Transfer between subtasks", _build_matrix, "trained_on tested_on",
-                   _INTERVAL),
-    "breakdown": Part("Accuracy by kind of item", _build_breakdown, "trained_on by group?", _INTERVAL),
-    "quality": Part("Item quality", _build_quality, "subtask flag", "count n"),
-    "sample": Part("Sample items", _build_sample, "", "subtask question options label article"),
-}  # fmt: skip
+    "items": Part("Item counts", _build_items),
+    "funnel": Part("Selection of target words", _build_funnel),
+    "dropped": Part("Reasons for dropped items", _build_dropped),
+    "retrieval": Part("Retrieval of the right word", _build_retrieval),
+    "audit": Part("Baselines without the passage", _build_audit),
+    "readers": Part("Reader accuracy", _build_readers),
+    "matrix": Part("Transfer between subtasks", _build_matrix),
+    "breakdown": Part("Accuracy by kind of item", _build_breakdown),
+    "quality": Part("Item quality", _build_quality),
+    "sample": Part("Sample items", _build_sample),
+}
 """In the order of the page. Reasons of the funnel are those of `examples.recam.building`, target or null for a target;
 `quality` counts flags of the n items that raters were asked about."""

@@ -13,7 +13,7 @@ from pipeline.label import simulated
 from pipeline.metrics.commenting import correlation
 from pipeline.report.commenting import page
 from pipeline.slices import parse_day
-from pipeline.tasks.commenting import commenters, corpus, correlations, grades, overlap
+from pipeline.tasks.commenting import corpus, correlations, grades, overlap
 from pipeline.tasks.commenting.corpus import COMMENT_ID, GENERATED_ID, THREAD
 from pipeline.tasks.record import pages
 
@@ -21,18 +21,18 @@ SHOWN = ("bleu_1", "meteor")  # metrics of the examples, plain and weighted
 
 
 def write(day: str) -> str:
-    """Write the page of the current tables, with the models of a day; return its path."""
-    return pages.write_page(f"commenting-{day}.html", page.render(day, **read_inputs(day)))
+    """Write the page of the current tables, under a day; return its path."""
+    parse_day(day)
+    return pages.write_page(f"commenting-{day}.html", page.render(day, **read_inputs()))
 
 
-def read_inputs(day: str) -> dict[str, Any]:
+def read_inputs() -> dict[str, Any]:
     """Read what the page shows; missing parts are None or absent."""
     judged = _read_if_present(correlations.read_judged)
     threads = warehouse.scan("threads").select("category", "split").collect()
     categories = commenting.count_categories(threads).rename({"count": "n"}) if threads["category"].count() else None
     signatures = warehouse.scan("generated_comments").select(pl.col("signature").unique().sort()).collect()
     is_simulated = pl.col("tool").str.contains(simulated.TOOL, literal=True)
-    is_scorer = pl.col("kind").is_in(["quality", "upvotes"]) & (pl.col("split") == "test")
     is_reference = pl.col("project") == grades.get_project("references").name
     references = warehouse.scan("comment_grades", is_reference).select(item_id=COMMENT_ID, grade="grades")
     inputs = {
@@ -40,7 +40,6 @@ def read_inputs(day: str) -> dict[str, Any]:
         "categories": categories, "grades": references.explode("grade").sort("item_id").collect(),
         "kappa": _read_if_present(lambda: grades.measure_agreement("references")),
         "systems": overlap.average_by_system(),
-        "numbers": _read_evaluations(day, is_scorer).with_columns(subset="kind"), "history": _read_history(day),
         "errata": warehouse.query("select * from paper_errata"),
         "simulated_count": warehouse.scan("comment_grades", is_simulated).collect().height,
         "signatures": signatures["signature"].to_list(),
@@ -72,17 +71,3 @@ def _list_examples(judged: pl.DataFrame) -> pl.DataFrame:
     ]
     columns = ("title", "text", "grade", "metric", "is_weighted", "value", "normalised")
     return pl.concat(parts).select(columns).with_columns(pl.col("title").fill_null("")) if parts else pl.DataFrame()
-
-
-def _read_evaluations(day: str, condition: pl.Expr) -> pl.DataFrame:
-    of_day = pl.col("day") == parse_day(day)
-    models = warehouse.scan("models", of_day & pl.col("is_promoted")).select("kind", "model_id")
-    return warehouse.scan("evaluations", of_day & condition).join(models, on=["kind", "model_id"], how="semi").collect()
-
-
-def _read_history(day: str) -> pl.DataFrame:
-    kinds = {commenters.get_kind(system): system for system in commenters.SYSTEMS}
-    rows = _read_evaluations(day, pl.col("kind").is_in(list(kinds)) & (pl.col("metric") == "loss"))
-    losses = {f"{split}_loss": pl.col("value").filter(split=split).first() for split in ("train", "validation")}
-    wide = rows.group_by("kind", "epoch").agg(**losses)
-    return wide.select("epoch", *losses, system=pl.col("kind").replace_strict(kinds)).sort("system", "epoch")

@@ -14,6 +14,7 @@ from pipeline.errors import BadInput
 from pipeline.left_out import record_note
 from pipeline.llm.ledger.answers import Answer
 from pipeline.llm.questions import judging
+from pipeline.llm.questions.answer import format_question
 from pipeline.llm.request import Request, dump_json
 from pipeline.metrics.judging import bradley_terry, reliability
 from pipeline.tasks import asking
@@ -67,7 +68,7 @@ class Session:
     def build_request(self, kind: str, fields: Mapping[str, Any]) -> Request:
         """Build a request about the fields of a question."""
         name = f"judge_{self.plan.rubric}_{kind}_{self.lang}"
-        request = asking.build_request(name, judging.format_question(fields), self.options)
+        request = asking.build_request(name, format_question(fields), self.options)
         self.version = request.prompt_version
         return request
 

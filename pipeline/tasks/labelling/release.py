@@ -75,17 +75,17 @@ def write_page(project: str, day: str) -> str:
     texts = values.join(read_tasks(project), on="task_id", maintain_order="left").select("text", "lang")
     tokens = [segment.split_words(text, cuts.get(lang, cuts["und"])) for text, lang in texts.iter_rows()]
     waiting = [(*step, count) for step, count in count_waiting(decisions).items()]
-    inputs = page.Inputs(
-        project=project,
-        facts=facts,
+    html = page.render(
+        project,
+        facts,
+        pl.DataFrame(waiting, schema=["round", "stage", "field_count"], orient="row"),
         ratios=label_analysis.class_ratios(values),
         overlaps=label_analysis.overlaps(values),
         correlations=label_analysis.correlations(values),
         predictability=label_analysis.measure_fields(tokens, values) if values.height else None,
         study=agreement.study(),
-        open=pl.DataFrame(waiting, schema=["round", "stage", "field_count"], orient="row"),
     )
-    return pages.write_page(get_page_path(project).name, page.render(inputs))
+    return pages.write_page(get_page_path(project).name, html)
 
 
 def build_rows(

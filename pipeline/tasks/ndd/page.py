@@ -9,7 +9,7 @@ from pipeline.errors import Missing
 from pipeline.metrics.ndd import compression as measures
 from pipeline.metrics.ndd import distance
 from pipeline.metrics.ndd.similarity import CASES
-from pipeline.report.ndd import page, sentences
+from pipeline.report.ndd import page
 from pipeline.slices import parse_day
 from pipeline.tasks.ndd import compressions, masked_lm
 from pipeline.tasks.record import pages
@@ -18,6 +18,7 @@ STUDIES = ("compression", "similarity", "pruning", "predicates", "context_shift"
 _NAMES = ("system", "against", "test", "measure", "edit", "other", "model")
 _SETTING = pl.Struct({"threshold": pl.Float64, "longest": pl.Int64, **dict.fromkeys(_NAMES, pl.String)})
 _NO_OVERLAP, _FULL_OVERLAP = -1.0, 1.0  # no common word; one sentence has all words of the other
+_EXAMPLES = 12  # sentences that the page shows
 _EXAMPLE_SYSTEMS = ("ndd_sc", "ndd", "fast_ndd_sc", "fast_ndd")  # the first that ran is shown
 _NUMBERS = ("value", "low", "high", "n")
 _SOURCE = pl.concat_str("source", "lang", separator=", ")
@@ -105,7 +106,7 @@ def _select_examples(rows: pl.DataFrame) -> list[dict[str, Any]] | None:
     rows = rows.filter(rank == rank.min().over("source", "lang")).sort("source", "lang", "item_id")
     if not rows.height:
         return None
-    count = max(sentences.EXAMPLES // rows.select("source", "lang").n_unique(), 1)
+    count = max(_EXAMPLES // rows.select("source", "lang").n_unique(), 1)
     rows = rows.group_by("source", "lang", maintain_order=True).head(count)
     is_kept = pl.col("gold").list.eval(pl.element() == 0)
     return rows.select("source", "lang", "words", "rounds", "system", gold=is_kept).to_dicts()

@@ -40,7 +40,7 @@ def write(day: str) -> str:
         ),
         retrieval=_read_retrieval(day),
         audit=pl.concat(audits),
-        readers=overall.with_columns(reader="profile"),
+        readers=overall.rename({"profile": "reader"}),
         matrix=overall.drop("profile"),
         breakdown=evaluations.filter(~pl.col("is_all")).select("trained_on", "by", "group", "n", *intervals),
         quality=warehouse.query(_FLAGS),

@@ -288,7 +288,7 @@ def write_report(day: str, model: str | None = None) -> str:
     until, model_id = pl.col("day") <= parse_day(day), scoring.load_model(model, day).model_id
     model = model or model_id
     rows = pairs.load_all_pairs()
-    contents = page.Contents(day=day, model_id=model_id, studies=warehouse.scan("studies", until).collect())
+    contents: dict[str, Any] = {"studies": warehouse.scan("studies", until).collect()}
     reference = references.load_reference(model)
     contents["weakness"] = references.describe_weakness(reference)
     evaluations = warehouse.scan("evaluations", pl.col("model_id") == model_id).filter(pl.col("epoch") == 0).collect()
@@ -310,7 +310,7 @@ def write_report(day: str, model: str | None = None) -> str:
     meanings = implicitness.compute_meanings(texts, scoring.load_heads(model).choose_head("en"))
     vectors = meanings.pragmatic.numpy(), meanings.semantic.numpy()
     silhouettes = studies.silhouettes(*vectors, groups)
-    contents["spaces"] = page.Spaces(points=[*map(studies.lay_out, vectors)], groups=groups, silhouettes=silhouettes)
+    contents["spaces"] = ([*map(studies.lay_out, vectors)], groups, silhouettes)
     if not contents["studies"].height and not rows.height:
         raise Missing("nothing to show yet; `undertone study data-sets` or the DAG studies")
-    return write_page(f"studies-{parse_day(day)}.html", page.render(contents))
+    return write_page(f"studies-{parse_day(day)}.html", page.render(day, model_id, **contents))

@@ -11,6 +11,7 @@ from pipeline.examples.splits import add_split
 from pipeline.io.atomic import check_empty
 from pipeline.io.visible import BLANK
 from pipeline.llm.questions import recovery
+from pipeline.llm.questions.answer import format_question
 from pipeline.tasks import asking
 from pipeline.tasks.record import model_registry
 from pipeline.text.language import detect_language
@@ -25,7 +26,7 @@ def recover(rows: pl.DataFrame, options: asking.Options) -> pl.DataFrame:
 
     def ask(filled: pl.DataFrame) -> list[recovery.Parsed]:
         langs, texts = _detect_languages(filled), filled["text"].to_list()
-        questions = [recovery.format_question(*row) for row in filled.select("text", "context").iter_rows()]
+        questions = [format_question(row) for row in filled.select("context", "text").iter_rows(named=True)]
         answers = _ask("recover", langs, questions, options)
         none = recovery.Parsed(None, None, "no_answer")
         triples = zip(answers, texts, langs, strict=True)

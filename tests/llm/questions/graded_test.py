@@ -100,24 +100,28 @@ def draw(count: int, *, longer: float = 0, asks: tuple[int, ...] = (), seed: int
     return pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")
 
 
+def list_failed(rows: pl.DataFrame) -> list[str]:
+    return graded.balance(rows).filter(~pl.col("holds"))["check"].to_list()
+
+
 @pytest.mark.parametrize("count", [1, 5, 40, 300])
 def test_random_groups_are_balanced(count: int) -> None:
     """Texts whose length does not go with the level pass, in small sets as in large ones."""
-    assert [faults for seed in range(20) if (faults := graded.balance(draw(count, seed=seed)).faults)] == []
+    assert [names for seed in range(20) if (names := list_failed(draw(count, seed=seed)))] == []
 
 
 def test_a_surface_that_tells_is_refused() -> None:
-    """Levels that grow longer, or one with a mark alone, are refused with the numbers; marks on all tell nothing."""
-    balance = graded.balance(draw(100, longer=8))
-    assert balance.faults[0].startswith("tau of length and level is 0.")
-    assert balance.faults[1].startswith("longest by shortest level is 1.")
-    assert all("expected at most" in fault for fault in balance.faults)
-    assert len(balance.faults) == 2
-    assert graded.balance(draw(100, longer=-4)).faults[0].startswith("tau of length and level is 0.")
-    assert [fault.split(" is ")[0] for fault in graded.balance(draw(100, asks=(5,))).faults] == [
-        "difference of question shares"
-    ]
-    assert graded.balance(draw(100, asks=(1, 2, 3, 4, 5))).faults == []
+    """Levels that grow longer, or one with a mark alone, are refused; marks on all tell nothing."""
+    assert list_failed(draw(100, longer=8)) == ["tau of length and level", "longest by shortest level"]
+    assert list_failed(draw(100, longer=-4))[0] == "tau of length and level"
+    assert list_failed(draw(100, asks=(5,))) == ["difference of question shares"]
+    assert list_failed(draw(100, asks=(1, 2, 3, 4, 5))) == []
+
+
+def read_share(text: str, cue: str) -> float:
+    """How the shares of a text and of one without a cue differ."""
+    rows = pl.DataFrame({"group": ["g", "g"], "level": [1, 2], "text": [text, "bbb"]})
+    return graded.balance(rows).filter(check=f"difference of {cue} shares")["value"].item()
 
 
 @pytest.mark.parametrize(
@@ -130,32 +134,28 @@ def test_a_surface_that_tells_is_refused() -> None:
 )  # fmt: skip
 def test_cues(cue: str, text: str) -> None:
     """Each cue is found in English and in Chinese."""
-    rows = pl.DataFrame({"group": ["g", "g"], "level": [1, 2], "text": [text, "bbb"]})
-    assert graded.balance(rows).levels[cue].to_list() == [1.0, 0.0]
+    assert read_share(text, cue) == 1
 
 
 @pytest.mark.parametrize("text", ["know nowhere", "meat myth", "young", "Mine-shaft? I"])
 def test_words_that_hold_a_cue_are_not_it(text: str) -> None:
     """Cues are whole words."""
-    rows = pl.DataFrame({"group": ["g", "g"], "level": [1, 2], "text": [text, "bbb"]})
-    level = graded.balance(rows).levels.row(0, named=True)
-    assert (level["negation"], level["second_person"]) == (0, 0)
+    assert (read_share(text, "negation"), read_share(text, "second_person")) == (0, 0)
 
 
 def test_levels_by_hand() -> None:
-    """Mean length and count of each level, and the mean tau of the groups, ties neither way."""
+    """The mean tau of the groups, ties neither way, and the longest level by the shortest: 2 characters by 1.5."""
     rows = pl.DataFrame(
         {"group": ["a"] * 3 + ["b"] * 3, "level": [1, 2, 3] * 2, "text": ["a", "bb", "bb", "ccc", "c", "cc"]}
     )
-    balance = graded.balance(rows)
-    assert balance.levels.select("level", "n", "length").rows() == [(1, 2, 2.0), (2, 2, 1.5), (3, 2, 2.0)]
+    values = graded.balance(rows)["value"]
     tau = (kendall_tau([1, 2, 3], [1, 2, 2]) + kendall_tau([1, 2, 3], [3, 1, 2])) / 2
-    assert balance.checks["value"][0] == pytest.approx(abs(tau)) == pytest.approx((2 / 3 - 1 / 3) / 2)
-    assert balance.checks["value"][1] == pytest.approx(2.0 / 1.5)
-    assert graded.balance(rows.reverse()).checks["value"].to_list() == pytest.approx(balance.checks["value"].to_list())
+    assert values[0] == pytest.approx(abs(tau)) == pytest.approx((2 / 3 - 1 / 3) / 2)
+    assert values[1] == pytest.approx(2.0 / 1.5)
+    assert graded.balance(rows.reverse())["value"].to_list() == pytest.approx(values.to_list())
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_the_shipped_groups_pass(lang: str) -> None:
     """What is asked of a model's groups holds for those that are shipped."""
-    assert graded.balance(groups.read(sample.GROUPS[lang])).faults == []
+    assert list_failed(groups.read(sample.GROUPS[lang])) == []

@@ -51,8 +51,3 @@ SYSTEM_ROWS = pl.DataFrame(
      for system, value in zip(("ir_t", "ir_tc", "seq2seq", "att", "att_tc"), values, strict=True)],
     schema=["metric", "is_weighted", "system", "value", "n"], orient="row", infer_schema_length=None,
 )  # fmt: skip
-HISTORY = pl.DataFrame(
-    [(system, epoch, 6.0 / (1 + epoch) + 2, 5.0 / (1 + epoch) + 2.4 + 0.08 * epoch)
-     for system in ("seq2seq", "att", "att_tc", "cnn relevance") for epoch in range(5)],
-    schema=["system", "epoch", "train_loss", "validation_loss"], orient="row",
-)  # fmt: skip

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline.metrics.impscore.studies import LABELS
-from pipeline.report.impscore.page import _PARTS, STUDIES, Contents, render
+from pipeline.report.impscore.page import _PARTS, STUDIES, render
 from tests.report.impscore import samples
 from tests.report.impscore.samples import ABLATION, AUDIT, DATA_SETS, DETECTION, DIVERSITY, SENSITIVITY, TRIPLES
 from tests.support.pages import HOSTILE, Page, check_names, check_print, check_sections, texts
@@ -26,16 +26,15 @@ PARTS: dict[str, Any] = {
     "evaluations": EVALUATIONS,
     "studies": pl.concat([ABLATION, SENSITIVITY, DATA_SETS, DIVERSITY, DETECTION,
                           samples.VALIDATION, samples.CALIBRATION, samples.PEOPLE]),
-    "spaces": {"points": [np.eye(4, 2), np.ones((4, 2))], "groups": ["rent", "rent", "dog", "dog"],
-               "silhouettes": (0.51, 0.12)},
+    "spaces": ([np.eye(4, 2), np.ones((4, 2))], ["rent", "rent", "dog", "dog"], (0.51, 0.12)),
 }  # fmt: skip
 
 TITLES = {name: part.title for name, part in (_PARTS | STUDIES).items()}
 
 
-def contents(**parts: Any) -> Contents:
+def contents(**parts: Any) -> dict[str, Any]:
     """Contents of a page, by default of every part."""
-    return {"day": "2026-11-19", "model_id": "ab" * 32, **(parts or PARTS)}  # type: ignore[typeddict-item]
+    return {"day": "2026-11-19", "model_id": "ab" * 32, **(parts or PARTS)}
 
 
 def headings(html: str) -> list[str]:
@@ -47,25 +46,25 @@ def headings(html: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def full_page() -> str:
-    return render(contents())
+    return render(**contents())
 
 
 def test_every_part_is_there(full_page: str) -> None:
-    """Each part names the paper's section, all but two have a figure; rows in another order change nothing."""
-    check_sections(full_page, list(TITLES.values()), len(TITLES) - 2)
+    """Each part names the paper's section, all but four have a figure; rows in another order change nothing."""
+    check_sections(full_page, list(TITLES.values()), len(TITLES) - 4)
     sentences = [line for line in full_page.split("\n") if 'class="says"' in line]
     assert len(sentences) == len(TITLES)
     assert all("paper" in line or "section" in line for line in sentences)
     reversed_rows = {name: PARTS[name].reverse() for name in ("triples", "audit", "studies")}
-    assert render(contents(**{**PARTS, **reversed_rows})) == full_page
+    assert render(**contents(**{**PARTS, **reversed_rows})) == full_page
     for svg in re.findall(r"<svg.*?</svg>", full_page, re.DOTALL):
         check_print(svg)
 
 
 def test_a_part_alone() -> None:
     """A page of one part, or of one study, has that part alone; an ablation of one metric compares nothing."""
-    assert headings(render(contents(evaluations=EVALUATIONS))) == [TITLES["evaluations"]]
-    html = render(contents(studies=ABLATION.head(2)))
+    assert headings(render(**contents(evaluations=EVALUATIONS))) == [TITLES["evaluations"]]
+    html = render(**contents(studies=ABLATION.head(2)))
     assert headings(html) == [TITLES["ablation"]]
     assert "The lowest implicitness accuracy" not in texts(html)
 
@@ -98,11 +97,11 @@ def test_numbers_are_shown(full_page: str) -> None:
 
 def test_only_the_final_model_on_the_test_part(full_page: str) -> None:
     """Epochs and the training part are left out of the numbers; where nothing was tested, what there is is shown."""
-    assert "0.444" not in full_page
-    assert "0.999" not in full_page
-    trained = render(contents(evaluations=EVALUATIONS.filter(pl.col("split") == "train")))
+    assert "0.444" not in texts(full_page)
+    assert "0.999" not in texts(full_page)
+    trained = render(**contents(evaluations=EVALUATIONS.filter(pl.col("split") == "train")))
     assert "implicitness_accuracy train all – 0.999 – 9,000" in texts(trained)
-    untested = render(contents(triples=TRIPLES.filter(pl.col("split") == "train")))
+    untested = render(**contents(triples=TRIPLES.filter(pl.col("split") == "train")))
     assert "1 triples of the train split" in untested
 
 
@@ -110,12 +109,12 @@ def test_studies_are_grouped_by_model() -> None:
     """Studies of trainings come first, then the model's, then others'; the newest day of each is shown."""
     diversity = DIVERSITY.with_columns(model_id=pl.lit("cd" * 32))
     data_sets = DATA_SETS.with_columns(model_id=pl.lit("ab" * 32))
-    html = render(contents(studies=pl.concat([diversity, data_sets, SENSITIVITY.head(3)])))
+    html = render(**contents(studies=pl.concat([diversity, data_sets, SENSITIVITY.head(3)])))
     by_model = [f"{TITLES[name]} (model {model * 6})" for name, model in (("data_sets", "ab"), ("diversity", "cd"))]
     assert re.findall(r">([^<]+)</h2>", html) == [TITLES["sensitivity"], *by_model]
     old = DIVERSITY.with_columns(pl.col("subset").replace("davidson", "older"), day=datetime.date(2026, 11, 18))
     earlier = DATA_SETS.with_columns(day=datetime.date(2026, 11, 17))
-    page_text = texts(render(contents(studies=pl.concat([old, DIVERSITY, earlier]))))
+    page_text = texts(render(**contents(studies=pl.concat([old, DIVERSITY, earlier]))))
     assert "Random pairs of davidson" in page_text
     assert "older" not in page_text
     assert TITLES["data_sets"] in page_text
@@ -127,10 +126,10 @@ def test_names_stay_text(full_page: str) -> None:
     spreads = [r for name in names for study in ("data_sets", "diversity") for r in samples.spread(study, name, 0.6)]
     detections = [samples.row("detection", "accuracy", 0.5, LABELS[0], by=name, low=0.4, high=0.6) for name in names]
     parts = {
-        "audit": pl.concat(AUDIT[:1].with_columns(subset=pl.lit(name)) for name in names),
+        "audit": pl.concat(AUDIT[:1].with_columns(subset=pl.lit(name), model=0.9) for name in names),
         "evaluations": pl.concat(EVALUATIONS[:1].with_columns(baseline_name=pl.lit(name)) for name in names),
-        "spaces": {"points": [np.eye(3, 2)] * 2, "groups": names, "silhouettes": (0.1, 0.2)},
+        "spaces": ([np.eye(3, 2)] * 2, names, (0.1, 0.2)),
         "studies": samples.frame(*spreads, *detections),
     }  # fmt: skip
-    html = render({**contents(**parts), "model_id": HOSTILE[1], "day": HOSTILE[2]})
+    html = render(**{**contents(**parts), "model_id": HOSTILE[1], "day": HOSTILE[2]})
     check_names(html, full_page, 4, names)  # audit, baseline, two studies

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline import left_out, sample, warehouse
 from pipeline.errors import BadInput
-from pipeline.report.impscore.page import Contents, render
+from pipeline.report.impscore.page import render
 from pipeline.tables import empty
 from pipeline.tasks.impscore import pairs
 from pipeline.tasks.studies import validation
@@ -76,7 +76,7 @@ def test_every_scorer_on_every_set(small: Path, enlist: Enlist) -> None:
         validation.write_study(numbers, missing, DAY)
     studies = warehouse.scan("studies").collect()
     assert studies.height == numbers.height + 1
-    page = texts(render(Contents(day=DAY, studies=studies)))
+    page = texts(render(DAY, studies=studies))
     assert "gpt:scale on 0 of 3 sets" in page
     assert "Not at hand: obvious_zh." in page
 
