@@ -9,6 +9,8 @@ from typing import NotRequired, TypedDict
 
 from pipeline.errors import BadInput
 
+LIST_DAYS = '`undertone query "select distinct day from comments"` lists the days'
+
 
 class Staged(TypedDict):
     """A scratch file that a shard has written."""

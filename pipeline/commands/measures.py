@@ -15,6 +15,7 @@ from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.io.rows import read_chunks
 from pipeline.progress import track
+from pipeline.slices import LIST_DAYS
 from pipeline.tasks.impscore import rank, references, scoring
 from pipeline.tasks.record.retry import retry
 
@@ -112,7 +113,7 @@ def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
 
 def _check_count(count: int, day: str) -> None:
     if not count:
-        raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
+        raise Missing(f"there are no comments on {day}; {LIST_DAYS}")
 
 
 def project(day: shared.Day = "") -> None:

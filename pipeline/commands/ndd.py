@@ -18,6 +18,7 @@ from pipeline.metrics.ndd import distance as metric
 from pipeline.progress import OnProgress, track
 from pipeline.score.compress.search import Search
 from pipeline.score.signature import drop_earlier_scores
+from pipeline.slices import LIST_DAYS
 from pipeline.tasks.ndd import context_shift, distance, masked_lm, systems
 from pipeline.tasks.record.retry import retry
 from pipeline.text.language import detect_language
@@ -204,7 +205,7 @@ def score_context_shift(
         with track("scoring") as on_progress:
             rows = retry(context_shift.score_day, day, model, on_progress=on_progress, **options)
         if not rows:
-            raise Missing(f"there are no comments on {day}; `undertone tables` lists the days with comments")
+            raise Missing(f"there are no comments on {day}; {LIST_DAYS}")
         console.report(f"{format_quantity(rows, 'score')} for {day}")
         return
 

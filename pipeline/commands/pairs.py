@@ -194,7 +194,7 @@ def sample(
     out: Annotated[Path, Argument(help="File to write: csv, tsv, jsonl, parquet.")],
     key: Annotated[Path, Argument(help="File for what the judge should not see.")],
     pairs: Pairs = None,
-    seed: Annotated[int, Option()] = 42,
+    seed: Annotated[int, Option(min=0)] = 42,
 ) -> None:
     """Write 20 pairs a source for a reader to judge, half of them negative, shuffled (ImpScore, appendix A.2).
 

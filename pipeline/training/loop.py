@@ -286,7 +286,8 @@ def _make_rule(kind: Any, is_share: bool, is_from_zero: bool, is_above_zero: boo
         return "true or false", lambda value: isinstance(value, bool)
     if kind is int:
         least = 0 if is_from_zero else 1
-        return f"a whole number from {least}", lambda value: _is_a(int, value) and value >= least
+        expected = f"a whole number from {least} of at most 18 digits"  # torch takes a seed of 64 bits
+        return expected, lambda value: _is_a(int, value) and least <= value < 10**18
     end, end_text = (1.0, " to below 1") if is_share else (math.inf, "")
     if is_above_zero:
         return f"a number above 0{end_text}", lambda value: _is_a(int | float, value) and 0 < value < end

@@ -18,7 +18,7 @@ from pipeline.llm.ledger.answers import Answer
 from pipeline.llm.outcome import Miss
 from pipeline.llm.request import Request
 from pipeline.metrics.judging import reliability
-from pipeline.slices import parse_day
+from pipeline.slices import LIST_DAYS, parse_day
 from pipeline.tables import empty
 from pipeline.tasks import asking
 from pipeline.tasks.judging.modes import DECIMALS, LOGPROBS, MODES, SCALE, SCHEMA, Pairwise, Plan, Scale
@@ -223,7 +223,7 @@ def sample_comments(day: str, days: int = DAYS, limit: int = SAMPLE) -> pl.DataF
     )
     rows = comments.filter(pl.col("rank") <= limit).drop("rank").sort(key).collect()
     if not rows.height:
-        raise Missing(f"there are no comments from {first} to {day}; `undertone tables` lists the days with comments")
+        raise Missing(f"there are no comments from {first} to {day}; {LIST_DAYS}")
     return rows
 
 
