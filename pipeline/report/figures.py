@@ -198,7 +198,7 @@ def draw_dots(
         names = [wrap_name(name, 24, 2) for name in mark_names.values()]
         if any(panel in titles and row in row_names and mark in mark_names for panel, row, mark in printed):
             keys, names = [*keys, Line2D([], [], color=INK, **TICK)], [*names, paper]
-        draw_legend(figure, keys, names, min(len(names), 4))
+        draw_legend(figure, keys, names, len(names) if len(names) < 5 else 3)  # so that they fit in the figure
         return render_svg(figure)
 
 
