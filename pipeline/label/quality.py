@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.label import grading
+from pipeline.label.grading import PER_TASK
 from pipeline.label.schema import Field, Form
 
 FIELD = "quality"
@@ -50,16 +51,28 @@ def build_tasks(items: pl.DataFrame) -> pl.DataFrame:
     return grading.build_tasks(rows, "zh", FORM)
 
 
-def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame) -> grading.Grades:
-    """Collect the grades of each item, each rater's latest (`grading.pick_latest`).
+def collect_grades(labels: pl.DataFrame, tasks: pl.DataFrame, first: pl.DataFrame | None = None) -> grading.Grades:
+    """Collect the grades of each item: of the two raters who were first to grade it, the answer that each gave last.
 
-    A row of `GRADED` has mean and standard deviation (null for a single grade), grades and raters in order of rater,
-    and whether one is a 5.
+    Who was first goes by labelled_at, nulls last, then by rater_id. Labels that do not count are dropped, for a reason
+    of `grading.pick_latest` or as `late` (other raters). Raters of `first` (task_id, rater_id) counted before, and were
+    first whatever the times now say: of a revised grade the earlier time is gone. A row of `GRADED` has mean and
+    standard deviation (null for a single grade), grades and raters in order of rater, and whether one is a 5.
     """
+    person = ["task_id", "rater_id"]
     rows, dropped = grading.pick_latest(labels, tasks["task_id"])
+    started_at = labels.group_by(person).agg(started_at=pl.col("labelled_at").min())
+    earlier_pairs = pl.DataFrame(schema=dict.fromkeys(person, pl.String)) if first is None else first.select(person)
+    earlier_pairs = earlier_pairs.with_columns(is_earlier=pl.lit(value=True))
+    rows = rows.join(started_at, on=person, how="left").join(earlier_pairs, on=person, how="left")
+    rows = rows.sort("task_id", "is_earlier", "started_at", "rater_id", nulls_last=True)
+    rows = rows.with_columns(place=pl.int_range(pl.len()).over("task_id"))
+    late = rows.filter(pl.col("place") >= PER_TASK).with_columns(reason=pl.lit("late")).select(dropped.columns)
+    rows = rows.filter(pl.col("place") < PER_TASK)
     grades = grading.join_grades(tasks.select("task_id", "item_id"), rows, ["task_id"])
     grades = grades.with_columns(sd=pl.col("grades").list.std(), has_five=pl.col("grades").list.max() == 5)
-    return grading.Grades(grades.select(list(GRADED)).sort("item_id"), dropped.sort("task_id", "rater_id", "reason"))
+    order = ["task_id", "rater_id", "reason"]
+    return grading.Grades(grades.select(list(GRADED)).sort("item_id"), pl.concat([dropped, late]).sort(order))
 
 
 def encode_grades(grades: pl.DataFrame) -> npt.NDArray[np.int8]:

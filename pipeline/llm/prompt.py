@@ -29,7 +29,7 @@ def load(name: str, folder: Path | None = None, source: str | None = None) -> Pr
     """Load a prompt by the name of its file without `.md`, once a process.
 
     Files of `folder` take precedence; among them that of the source, such as `toxigen.md`, whose texts are asked about.
-    BadInput: there is no such folder or prompt, or its file is empty or not UTF-8.
+    BadInput: there is no such folder or prompt, or its file is empty, not UTF-8 or cannot be read.
     """
     folders = [FOLDER] if folder is None else [_check_folder(folder), FOLDER]
     paths = [candidate / f"{name}.md" for candidate in folders if _NAME.fullmatch(name)]
@@ -54,7 +54,11 @@ def check_sources(folder: Path, prompts: Iterable[tuple[str, str]]) -> None:
 
 def _check_folder(folder: Path) -> Path:
     """Check that the folder exists: with a misspelt one the shipped wording would be sent without notice."""
-    if not folder.is_dir():
+    try:
+        is_folder = folder.is_dir()
+    except OSError as why:
+        raise BadInput(f"{str(folder)!r}: cannot be read: {why.strerror}") from why
+    if not is_folder:
         raise BadInput(f"{str(folder)!r}: there is no such folder of prompts; check --prompts or UNDERTONE_LLM_PROMPTS")
     return folder
 
@@ -66,6 +70,8 @@ def _read(path: Path) -> str | None:
         return None
     except UnicodeDecodeError as why:
         raise BadInput(f"{str(path)!r}: not UTF-8") from why
+    except OSError as why:
+        raise BadInput(f"{str(path)!r}: cannot be read: {why.strerror}") from why
     if not text:
         raise BadInput(f"{str(path)!r}: the prompt is empty")
     return text

@@ -78,19 +78,22 @@ def test_an_items_grade_is_the_mean_of_two() -> None:
     assert dropped.is_empty()
 
 
-def test_the_latest_grade_of_each_rater_counts() -> None:
-    """Who grades again gives the last grade, and nothing is lost silently."""
+def test_the_first_two_raters_count() -> None:
+    """A third is late, who grades again keeps the place with the last grade, and nothing is lost silently."""
     labels = build_labels(
         (A, "amy", 1, 0), (A, "bo", 2, 1), (A, "cy", 5, 2), (A, "amy", 4, 9), (A, "bo", 2, 8),
         (B, "amy", 3), (B, "bo", 3, 7), (B, "aaa", 5), ("f" * 32, "amy", 5),
     )  # fmt: skip
     grades, dropped = collect_grades(labels, TASKS)
     assert grades.select("item_id", "grades", "raters").rows()[:2] == [
-        ("a", [4, 2, 5], ["amy", "bo", "cy"]), ("b", [5, 3, 3], ["aaa", "amy", "bo"]),
+        ("a", [4, 2], ["amy", "bo"]), ("b", [5, 3], ["aaa", "bo"]),
     ]  # fmt: skip
     assert {*dropped.select("task_id", "rater_id", "reason").rows()} == {
-        (A, "amy", "superseded"), (A, "bo", "duplicate"), ("f" * 32, "amy", "unknown_task"),
+        (A, "amy", "superseded"), (A, "bo", "duplicate"), (A, "cy", "late"), (B, "amy", "late"),
+        ("f" * 32, "amy", "unknown_task"),
     }  # fmt: skip
+    first = pl.DataFrame({"task_id": [A], "rater_id": ["cy"]})  # who counted before does so again
+    assert collect_grades(labels, TASKS, first=first).grades["raters"][0].to_list() == ["amy", "cy"]
 
 
 @settings(deadline=None, max_examples=30)
@@ -106,6 +109,7 @@ def test_each_label_counts_or_is_dropped(values: dict[tuple[str, str], int], ran
     assert mixed.grades.equals(grades)
     assert mixed.dropped.equals(dropped)
     assert grades["n"].sum() + dropped.height == len(rows)
+    assert grades["n"].max() <= 2
 
 
 def test_summary_by_hand() -> None:

@@ -61,6 +61,7 @@ class Estimate(NamedTuple):
 
 
 def load_prices(path: Path | None = None) -> dict[str, Price]:
+    """Load the shipped prices, and over them those of a file."""
     return {**_read(SHIPPED), **(_read(path) if path else {})}
 
 
@@ -148,6 +149,8 @@ def estimate(unanswered: Sequence[Request], cached: int, budget: Budget, *, is_b
 def _read(path: Path) -> dict[str, Price]:
     try:
         entries = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as why:
+        raise BadInput(f"{path}: cannot be read: {why.strerror}") from why
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as why:
         raise BadInput(f"{path}: no TOML: {why}") from why
     return {model: _read_price(entry, f"{path}, model {model!r}") for model, entry in entries.items()}

@@ -4,6 +4,7 @@ The SDK retries what cost nothing (connections, 409, 429, 503); what may have be
 """
 
 import logging
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -140,6 +141,7 @@ def _retries(request: Any) -> int:
     return int(count) if count.isdigit() else 0
 
 
+_PIECE = 65_536  # bytes written between two looks at the clock
 _BILLED = ("/chat/completions", "/moderations")  # paths at which a model answers
 _UNSENT = (
     httpx2.ConnectError,
@@ -171,26 +173,35 @@ class _Clock(threading.local):
         return min(remaining, timeout or remaining)
 
 
-class _Stream:
-    def __init__(self, stream: Any, clock: _Clock) -> None:
+class _Stream(httpcore2.NetworkStream):
+    def __init__(self, stream: httpcore2.NetworkStream, clock: _Clock) -> None:
         self._stream, self._clock = stream, clock
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return bytes(self._stream.read(max_bytes, self._clock.limit(timeout)))
+        return self._stream.read(max_bytes, self._clock.limit(timeout))
 
-    def start_tls(self, *args: Any, **options: Any) -> "_Stream":
-        return _Stream(self._stream.start_tls(*args, **options), self._clock)
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), _PIECE):
+            self._stream.write(buffer[start : start + _PIECE], self._clock.limit(timeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, self._clock.limit(timeout)), self._clock)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
 
 
 class _Backend(httpcore2.SyncBackend):
     def __init__(self, clock: _Clock) -> None:
         self._clock = clock
 
-    def connect_tcp(self, *args: Any, **options: Any) -> Any:
-        return _Stream(super().connect_tcp(*args, **options), self._clock)
+    def connect_tcp(self, host: str, port: int, timeout: float | None = None, *args: Any, **options: Any) -> _Stream:
+        return _Stream(super().connect_tcp(host, port, self._clock.limit(timeout), *args, **options), self._clock)
 
 
 class _Transport(httpx2.HTTPTransport):

@@ -115,11 +115,14 @@ def collect_answers(kind: str, _day: str, tool: Tool, studio: Studio | None, run
 def publish(kind: str, run_id: str = "cli") -> int:
     """Update the grades of a set from its labels; return the count of comments with enough grades. The others wait.
 
-    Where people graded, simulated raters do not count.
+    The raters of a comment with enough grades stay its raters. Where people graded, simulated raters do not count.
     """
     tasks, name = read_tasks(kind), get_project(kind).name
     labels, simulated_labels = projects.prefer_people(projects.read_labels(name))
-    collected = quality.collect_grades(labels, tasks)
+    existing = warehouse.scan("comment_grades", pl.col("project") == name).collect()
+    existing = existing.join(tasks.select("task_id", *COMMENT), on=COMMENT, how="inner")
+    first = existing.select("task_id", rater_id="raters").explode("rater_id")
+    collected = quality.collect_grades(labels, tasks, first=first)
     tools = labels.group_by("task_id", "rater_id").agg(pl.col("tool").first())
     item_raters = collected.grades.select("item_id", rater_id="raters").explode("rater_id").drop_nulls()
     item_tools = item_raters.join(tasks, on="item_id").join(tools, on=["task_id", "rater_id"])

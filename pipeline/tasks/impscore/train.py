@@ -217,7 +217,7 @@ def describe_model(tensors: dict[str, Any], config: dict[str, Any], evaluations:
     """Describe a model for the tables: its encoders and the recipe of each head; without its training texts."""
     heads = config["heads"]
     names = ("encoder", "encoder_revision")
-    encoders: dict[str, Any] = {name: ", ".join(sorted({head[name] for head in heads.values()})) for name in names}
+    encoders: dict[str, Any] = {name: ", ".join(dict.fromkeys(head[name] for head in heads.values())) for name in names}
     return TrainedModel(
         kind=scoring.KIND,
         tensors=tensors,

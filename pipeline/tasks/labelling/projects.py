@@ -299,6 +299,9 @@ def add_labels(name: str, labels: pl.DataFrame, run_id: str = "cli") -> int:
         latest, _ = stages.drop_repeats(pl.concat([current, fresh]).unique(maintain_order=True))
         return latest.with_columns(project=pl.lit(name)).select(empty("labels").columns)
 
+    current = warehouse.scan("labels", pl.col("project") == name)
+    if merge(current).sort(stages.KEY).equals(rows := current.collect().sort(stages.KEY)):
+        return rows.height
     return warehouse.replace("labels", warehouse.make_slice(project=name), merge, run_id)
 
 

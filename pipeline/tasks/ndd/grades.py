@@ -13,6 +13,7 @@ from pipeline import warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.label import compression, grading, simulated
 from pipeline.label.compression import COUNT, FIELDS, FORM, Tasks
+from pipeline.label.grading import Grades
 from pipeline.metrics.ndd import compression as measures
 from pipeline.papers.ndd import PAPER_HUMAN
 from pipeline.slices import parse_day
@@ -20,7 +21,8 @@ from pipeline.tables import SOURCE
 from pipeline.tasks.labelling import projects
 from pipeline.tasks.labelling.projects import Assignment, Project, Studio
 from pipeline.tasks.record import runs
-from pipeline.tasks.studies.rows import build_frame, build_rows, replace_study
+from pipeline.tasks.record.replace import replace_rows
+from pipeline.tasks.studies.rows import build_frame, build_rows
 
 log = logging.getLogger(__name__)
 STUDY, STEP, SELECT = "compression", "grades", "select"
@@ -132,6 +134,7 @@ def export(
         assigned = projects.update_assignment(project, lambda previous: _assign(source, tasks, raters, previous))
     sheets = {rater: compression.list_rater_tasks(tasks, rater, assigned) for rater in raters}
     guidelines = {"guidelines.md": grading.read_guidelines("compression", lang)}
+    (folder / "labels").mkdir(parents=True, exist_ok=True)
     return projects.export(folder, tasks, FORM, guidelines, sheets, lang)
 
 
@@ -205,31 +208,54 @@ def publish(source: str, day: str, run_id: str = "cli") -> int:
 
 
 def _publish(source: str, day: str, tasks: Tasks, run_id: str) -> int:
-    name = get_project(source).name
-    day_tasks = _load_released(source).filter(day=parse_day(day))
-    task_ids = pl.concat([tasks.tasks, day_tasks]).select("task_id").unique()  # of labels that may count
-    parts = projects.prefer_people(projects.read_labels(name))
-    labels, simulated_labels = (part.join(task_ids, on="task_id", how="semi") for part in parts)
-    graded = compression.collect_grades(labels, tasks.key)
+    graded, simulated_labels, labels = _load_grades(source, day, tasks)
     grades = graded.grades.filter(pl.col("n") >= grading.PER_TASK)
     subset = f"{source}:{SIMULATED if (labels['tool'] == simulated.TOOL).any() else HUMAN}"
     means = measures.summarize(grades).with_columns(metric="field")
     # a measure of agreement is null where it is undefined, as when all grades are the same
     agreement = measures.measure_agreement(grades).filter(pl.col("n") > 0)
     study_rows: list[dict[str, Any]] = []
-    for numbers, key in ((means, "system"), (agreement, "field")):
-        for (value,), part in numbers.group_by(key, maintain_order=True):
-            study_rows += build_rows(STUDY, day, subset, {key: value}, part)
-    replace_study(STUDY, build_frame(study_rows), day, run_id, _is_of_grades(source))
+    for numbers, name in ((means, "system"), (agreement, "field")):
+        for (value,), part in numbers.group_by(name, maintain_order=True):
+            study_rows += build_rows(STUDY, day, subset, {name: value}, part)
+    rows, order = build_frame(study_rows), ["subset", "setting", "metric"]
+    current = _scan_rows(source, day).select(rows.columns).sort(order).collect()
+    if not current.equals(rows.sort(order)):
+        replace_rows("studies", warehouse.make_slice(study=STUDY, day=day), rows, _is_of_grades(source), run_id)
     dropped = projects.list_dropped(graded.dropped, simulated_labels, "task_id", "rater_id", "field")
-    dropped, count = dropped.with_columns(source=pl.lit(name)), labels.height - graded.dropped.height
-    runs.record_step(name, day, projects.format_origin(name), STEP, count, dropped, {}, run_id)
+    _record_grades(get_project(source).name, day, labels.height - graded.dropped.height, dropped, run_id)
     field_counts = grades.select("task_id", "field").unique().group_by("task_id").len()
     return field_counts.filter(pl.col("len") == len(FIELDS)).height
 
 
 def _is_of_grades(source: str) -> pl.Expr:
     return pl.col("subset").is_in([f"{source}:{kind}" for kind in (HUMAN, SIMULATED)])
+
+
+def _scan_rows(source: str, day: str) -> pl.LazyFrame:
+    is_day = (pl.col("study") == STUDY) & (pl.col("day") == parse_day(day))
+    return warehouse.scan("studies", is_day).filter(_is_of_grades(source))
+
+
+def _load_grades(source: str, day: str, tasks: Tasks) -> tuple[Grades, pl.DataFrame, pl.DataFrame]:
+    """Load the grades of the systems, simulated labels that people's replaced, and the day's labels that may count."""
+    day_tasks = _load_released(source).filter(pl.col("day") == parse_day(day))
+    task_ids = pl.concat([tasks.tasks, day_tasks]).select("task_id").unique()
+    parts = projects.prefer_people(projects.read_labels(get_project(source).name))
+    counting, simulated_labels = (labels.join(task_ids, on="task_id", how="semi") for labels in parts)
+    return compression.collect_grades(counting, tasks.key), simulated_labels, counting
+
+
+def _record_grades(name: str, day: str, kept_count: int, dropped: pl.DataFrame, run_id: str) -> None:
+    """Record how many grades count and which were dropped, unless the tables say so already."""
+    dropped = dropped.select("reason", "row_key", source=pl.lit(name)).sort("row_key", "reason")
+    is_step = projects.is_step(name, STEP) & (pl.col("day") == parse_day(day))
+    current = warehouse.scan("dropped", is_step).select(dropped.columns).collect().sort("row_key", "reason")
+    kept_counts = warehouse.scan("runs", is_step).select("kept_count").collect()["kept_count"].to_list()
+    if kept_counts != [kept_count] or not current.equals(dropped):
+        runs.record_step(name, day, projects.format_origin(name), STEP, kept_count, dropped, {}, run_id)
+    else:
+        runs.report_dropped(STEP, dropped, name)
 
 
 def load_means(source: str, day: str) -> pl.DataFrame:
@@ -247,10 +273,10 @@ def load_agreement(source: str, day: str) -> pl.DataFrame:
 
 def _load_study_rows(source: str, day: str, name: str) -> pl.DataFrame:
     """Load the rows of `studies` whose setting has this name, with its value and whose grades they are of."""
-    is_of_day = (pl.col("study") == STUDY) & (pl.col("day") == parse_day(day))
-    rows = warehouse.scan("studies", is_of_day).filter(_is_of_grades(source)).rename({"row_count": "n"})
     value = pl.col("setting").str.json_path_match(f"$.{name}").alias(name)
-    return rows.with_columns(value, by=pl.col("subset").str.split(":").list.last()).drop_nulls(name).collect()
+    rows = _scan_rows(source, day).rename({"row_count": "n"}).collect()
+    rows = rows.with_columns(value, by=pl.col("subset").str.split(":").list.last())
+    return rows.filter(pl.col(name).is_not_null())
 
 
 def summarize_grades(source: str, day: str) -> pl.DataFrame:

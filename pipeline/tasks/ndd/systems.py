@@ -94,11 +94,13 @@ def compress_sentences(
     heads: Sequence[Sequence[int]] | None = None,
     on_progress: OnProgress = lambda _: None,
 ) -> list[Compression]:
-    """Compress sentences by a system, in batches, so that memory does not grow with their number.
-
-    `heads` are of the trees that systems need which drop only whole subtrees.
-    """
-    scorer_name = get_system(method.system).scorer
+    """Compress sentences by a system, in batches, so that memory does not grow with their number."""
+    scorer_name, has_trees = get_system(method.system)
+    if not has_trees:
+        heads = None
+    elif heads is None:
+        need = "drops only whole subtrees and needs a tree of each sentence"
+        raise BadInput(f"{method.system} {need}: --syntax F.conllu")
     if scorer_name in STATE_SCORERS and masked_lm.is_count_model(lm):
         need = "compares the states of a transformer, and a model of counts has none"
         raise BadInput(f"{scorer_name} {need}; give --model")

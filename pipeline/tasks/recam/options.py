@@ -158,7 +158,7 @@ def publish_items(subtask: str, staged: Sequence[slices.Staged], day: str, rules
     count = warehouse.replace("cloze_items", warehouse.make_slice(subtask=subtask), join_flags, run_id)
     sources = open_items.select("source", row_key="item_id")
     dropped = choices.dropped.join(sources, on="row_key", how="left").select("source", "reason", "row_key")
-    config = {**rules._asdict(), **rules._asdict()}
+    config = rules._asdict()
     for source in open_items["source"].unique().sort():
         kept_count = choices.items.filter(source=source).height
         runs.record_step(source, day, subtask, STEP, kept_count, dropped.filter(source=source), config, run_id, timer)

@@ -192,10 +192,11 @@ def _load_problematic(source: str, limit: int | None = None) -> pl.DataFrame:
 
 def publish(staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:
     """Publish the staged rows of every study, in place of those of the same setting and subset; return how many."""
-    started, total = runs.start(staged), 0
-    rows = warehouse.scan_staged("studies", staged).collect() if staged else empty("studies")
-    for study in rows["study"].unique().sort():
-        count = replace_study(study, rows, day, run_id)
+    total, files = 0, [(file, warehouse.scan_staged("studies", [file]).collect()) for file in staged]
+    for study in sorted({study for _, rows in files for study in rows["study"].unique()}):
+        parts = [(file, rows) for file, rows in files if study in rows["study"]]
+        started = runs.start([file for file, _ in parts])
+        count = replace_study(study, pl.concat([rows for _, rows in parts]), day, run_id)
         runs.record_step(study, day, "studies", "study", count, None, {}, run_id, started)
         total += count
     return total

@@ -1,6 +1,7 @@
 """The subtext recogniser as tasks: from labelled comments to a model, from a model to scores (CSD-02, 28 to 31)."""
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 KIND = METRIC = "subtext"
 PROFILE = "undertone"
-_ROWS = ["text", "context", "label", "split"]  # what training depends on
 QUOTED = 6  # characters from which a text within another is a quotation
 
 
@@ -105,7 +105,7 @@ def fit(
     recipe = recogniser.make_recipe(profile, **(changes or {}))
     encoder = load_encoder(pooling="layers") if recipe.units == "pieces" else None
     vectors = encoder or load_vectors(rows, path, recipe.tokenizer, extra_texts)
-    data_hash = model_registry.hash_rows(rows.select(_ROWS))
+    data_hash = hash_rows(rows)
     state = model_registry.locate_state(data_hash, dataclasses.asdict(recipe), vectors.revision)
     result = recogniser.fit(rows, recipe, vectors, state)
     config = {**result.config, "kind": KIND, "profile": profile, "data_hash": data_hash}
@@ -127,6 +127,12 @@ def fit(
         encoder="word vectors",
         encoder_revision="of the model",
     )
+
+
+def hash_rows(rows: pl.DataFrame) -> str:
+    """Return the SHA-256 of all columns that training depends on."""
+    text = rows.select("text", "context", "label", "split").sort(pl.all()).write_ndjson()
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def train(day: str, release: str | None = None, *, promote: bool = False, run_id: str = "cli", **options: Any) -> str:
@@ -193,7 +199,7 @@ def build_recogniser(model: "Model") -> "SubtextModel":
 def evaluate(rows: pl.DataFrame, ref: str | None = None) -> pl.DataFrame:
     """Evaluate a recogniser on labelled comments; of another data set all are test that it did not learn from."""
     model = load_model(ref)
-    if model_registry.hash_rows(rows.select(_ROWS)) != model.config.get("data_hash"):
+    if hash_rows(rows) != model.config.get("data_hash"):
         rows = model_registry.split_seen(rows, "text", model.model_id)
     return measure(rows, build_recogniser(model))
 

@@ -63,3 +63,5 @@ def test_prices_that_are_none(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(BadInput, match=message) as raised:
         cost.load_prices(path)
     assert str(path) in str(raised.value)
+    with pytest.raises(BadInput, match="cannot be read"):
+        cost.load_prices(tmp_path / "absent.toml")

@@ -90,9 +90,11 @@ def test_each_round_takes_from_the_one_before(words: list[str]) -> None:
 
 
 def test_trees_are_needed_where_subtrees_are_asked_for() -> None:
-    """Without a file there has to be a parser."""
+    """Without a file there has to be a parser; sentences without heads are refused."""
     with pytest.raises(Missing, match=r"stanza has no models in .*stanza.download\('en'"):
         compress(EN, system="ndd_sc")
+    with pytest.raises(BadInput, match=r"ndd_sc drops only whole subtrees .*--syntax F.conllu"):
+        compress_sentences([["a", "b"]], Method(system="ndd_sc"), masked_lm.load_model())
 
 
 def test_long_texts_and_other_systems_are_refused() -> None:
