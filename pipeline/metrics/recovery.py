@@ -1,7 +1,7 @@
 """Quality of recovered hidden meanings: overlap with references, and choices between readings (CSD-03).
 
-CSD names no measure, so the field's are taken, in [0, 1]: ROUGE-L (Lin 2004) and BLEU (Papineni et al. 2002), as
-rouge-score and sacrebleu count them. Chinese is counted by character, other writing by word.
+CSD names no measure, so the field's are taken, in [0, 1]: ROUGE-L (Lin 2004), BLEU (Papineni et al. 2002) and chrF
+(Popović 2015), as rouge-score and sacrebleu count them. Chinese is counted by character, other writing by word.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,13 @@ import polars as pl
 
 from pipeline.metrics.overlap import rouge
 from pipeline.metrics.overlap.bleu import bleu
+from pipeline.metrics.overlap.metric import divide
 from pipeline.metrics.overlap.segments import list_starts, read_batches
-from pipeline.metrics.resample import wilson
+from pipeline.metrics.resample import Floats, wilson
 from pipeline.text.segment import UNIT
 
-METRICS = ("rouge_l", "bleu")
+METRICS = ("rouge_l", "bleu", "chrf")
+BLEU_ORDERS, CHRF_ORDERS, CHRF_BETA = 4, 6, 2.0  # sacrebleu's defaults
 
 
 def split_units(text: str) -> list[str]:
@@ -24,25 +26,26 @@ def split_units(text: str) -> list[str]:
 
 
 def measure_overlap(answers: Sequence[str | None], references: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Measure the overlap of all answers with their references: rouge_l, bleu, row_count, null_count.
+    """Measure the overlap of all answers with their references: rouge_l, bleu, chrf, row_count, null_count.
 
-    Several references: ROUGE-L takes the one that fits best, BLEU the most of each n-gram in any and the length nearest
-    to the answer's. ROUGE-L is the mean of the rows, BLEU is of summed counts. A row without an answer (None) counts as
-    an empty one. ValueError for lengths that differ, or a row without references.
+    Several references: ROUGE-L and chrF take the one that fits best, BLEU the most of each n-gram in any and the
+    length nearest to the answer's. ROUGE-L is the mean of the rows, BLEU and chrF are of summed counts. A row without
+    an answer (None) counts as an empty one. ValueError for lengths that differ, or a row without references.
     """
     if len(answers) != len(references) or not all(len(row_references) for row_references in references):
         raise ValueError(f"expected references for each of {len(answers)} answers, got {len(references)} lists")
     counts = {"row_count": len(answers), "null_count": sum(answer is None for answer in answers)}
     if not len(answers):
         return dict.fromkeys(METRICS, 0.0) | counts
-    units = [split_units(answer or "") for answer in answers]
+    texts = [answer or "" for answer in answers]
+    units = [split_units(text) for text in texts]
     reference_units = [[split_units(text) for text in row_references] for row_references in references]
     # an order without a match counts half, a quarter, … of a match (sacrebleu's smoothing `exp`), and orders longer
     # than the answers are left out (its `effective_order`): meanings are short
-    metric = bleu(4, "exp", effective_order=True)
+    metric = bleu(BLEU_ORDERS, "exp", effective_order=True)
     stats = np.concatenate([metric.stats(batch) for batch in read_batches(units, reference_units)])
-    bleu_score = float(metric.score(stats.sum(axis=0)))
-    return {"rouge_l": _rouge_l(units, reference_units), "bleu": bleu_score} | counts
+    values = _rouge_l(units, reference_units), float(metric.score(stats.sum(axis=0))), _chrf(texts, references)
+    return dict(zip(METRICS, values, strict=True)) | counts
 
 
 def _rouge_l(answers: list[list[str]], references: list[list[list[str]]]) -> float:
@@ -55,6 +58,29 @@ def _rouge_l(answers: list[list[str]], references: list[list[list[str]]]) -> flo
         f1 = 2 * rouge.measure_lengths(batch) / np.maximum(lengths, 1)
         best.append(np.maximum.reduceat(f1, list_starts(batch.owner)))
     return float(np.mean(np.concatenate(best)))
+
+
+def _chrf(answers: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    owner = np.repeat(np.arange(len(answers)), [len(row) for row in references])
+    letters = [list("".join(answer.split())) for answer in answers]
+    reference_letters = [[list("".join(reference.split()))] for row in references for reference in row]
+    batches = read_batches([letters[row] for row in owner], reference_letters)
+    stats = np.concatenate([bleu(CHRF_ORDERS).stats(batch) for batch in batches])
+    lengths, shared = stats[:, -2:], stats[:, :CHRF_ORDERS]
+    counts = np.maximum(lengths[:, :, np.newaxis] - np.arange(CHRF_ORDERS), 0)  # n-grams of the answer, the reference
+    counts[:, 0][counts[:, 1] == 0] = 0  # as sacrebleu: what no reference is long enough for does not count
+    counts = np.concatenate([counts, shared[:, np.newaxis]], axis=1)
+    best = np.lexsort((-_score_chrf(counts), owner))[list_starts(owner)]
+    return float(_score_chrf(counts[best].sum(axis=0)))
+
+
+def _score_chrf(counts: Floats) -> Floats:
+    """Compute F of mean precision and recall over the orders of both; n-grams are [..., (answer, ref, shared), n]."""
+    answer, reference, shared = np.moveaxis(counts, -2, 0)
+    order_count = np.maximum(((answer > 0) & (reference > 0)).sum(axis=-1), 1)
+    precision, recall = (divide(shared, total).sum(axis=-1) / order_count for total in (answer, reference))
+    weight = CHRF_BETA**2
+    return divide((1 + weight) * precision * recall, weight * precision + recall)
 
 
 def compare_overlap(rows: pl.DataFrame) -> pl.DataFrame:

@@ -121,9 +121,9 @@ def p_value(differences: Floats) -> float:
     return min(1.0, 2 * (minority_count + 1) / (len(defined) + 1))
 
 
-def wilson(share: Floats, count: npt.NDArray[np.integer]) -> tuple[Floats, Floats]:
-    """Compute Wilson's score interval of 95 % of a share of `count` independent answers; NaN for a count of 0."""
-    z = float(scipy.stats.norm.ppf(MIDDLE[1]))
+def wilson(share: Floats, count: npt.NDArray[np.integer], confidence: float = 0.95) -> tuple[Floats, Floats]:
+    """Compute Wilson's score interval of a share of `count` independent answers: (low, high), NaN for a count of 0."""
+    z = float(scipy.stats.norm.ppf((1 + confidence) / 2))
     with np.errstate(divide="ignore", invalid="ignore"):
         middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
         half = z / (1 + z**2 / count) * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))

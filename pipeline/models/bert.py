@@ -20,8 +20,10 @@ _WORD = r"[一-鿿!-/:-@\\^-`{-~]|[^ \t\r\n一-鿿!-/:-@\\^-`{-~]+"
 Not brackets, which are in the names of special pieces.
 """
 
-_SCHEMA = {"word": pl.String, "start": pl.Int64, "count": pl.Int64}
-_NO_WORDS = pl.DataFrame(schema=_SCHEMA), torch.empty(0, dtype=torch.int64)
+_NO_WORDS = (
+    pl.DataFrame(schema={"word": pl.String, "start": pl.Int64, "count": pl.Int64}),
+    torch.empty(0, dtype=torch.int64),
+)
 """Words and where their pieces are among the ids that follow."""
 
 
@@ -79,8 +81,9 @@ class Bert:
         new_rows = {"word": words, "start": len(pieces) + count.cum_sum() - count, "count": count}
         table = pl.concat([table, pl.DataFrame(new_rows)])
         pieces = torch.cat([pieces, torch.tensor([*chain.from_iterable(ids)], dtype=torch.int64)])
-        is_kept = table.estimated_size() < KEPT
-        self._split_words = (table, pieces) if is_kept else _NO_WORDS  # at once: other threads read it
+        self._split_words = (
+            (table, pieces) if table.estimated_size() < KEPT else _NO_WORDS
+        )  # at once: other threads read it
         return table, pieces
 
     @staticmethod

@@ -6,13 +6,13 @@ its number and the decoding, not on the batch.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, check_name
 
 Method = Literal["beam", "sample", "greedy"]
 State = tuple[Tensor, ...]  # tensors [n, k, ...], which are reordered with the hypotheses
@@ -27,17 +27,27 @@ class Decoding:
     method: Method = "beam"
     beams: int = 5  # hypotheses kept; greedy has one
     length_penalty: float = 1.0  # alpha of Wu et al. (2016), Eq. 14; 0 compares log probabilities as they are
-    temperature: float = 1.0  # of sampling, as is top_p
+    temperature: float = 1.0  # of sampling, as are top_k and top_p
+    top_k: int = 0  # words that are drawn among; 0 is all
     top_p: float = 1.0  # share of probability that is sampled from, without the tail (Holtzman et al., 2020)
-    longest: int = 50  # words
+    no_repeat_ngram: int = 0  # no n-gram of this length occurs twice; 0 is no such rule
+    least: int = 1  # words
+    longest: int = 50
     seed: int = 42
     best: int = 1  # candidates returned
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise BadInput(f"seed should be 0 or more; found {self.seed}")
+        bounds = {"beams": 1, "length_penalty": 0, "top_k": 0, "no_repeat_ngram": 0, "least": 0, "seed": 0, "best": 1}
+        for name, bound in bounds.items():
+            if not bound <= getattr(self, name) < float("inf"):
+                raise BadInput(f"{name} should be {bound} or more; found {getattr(self, name)!r}")
+        check_name("method", self.method, get_args(Method))
+        if not 0 < self.temperature < float("inf"):
+            raise BadInput(f"temperature should be above 0; found {self.temperature!r}")
         if not 0 < self.top_p <= 1:
             raise BadInput(f"top_p should be above 0 and at most 1; found {self.top_p!r}")
+        if not max(self.least, 1) <= self.longest:
+            raise BadInput(f"longest should be {max(self.least, 1)} or more; found {self.longest!r}")
         if self.method != "sample" and self.best > self.width:
             raise BadInput(f"best should be at most {self.width}, the hypotheses kept; found {self.best}")
 
@@ -74,10 +84,12 @@ def decode(
 ) -> list[list[Candidate]]:
     """Generate candidates for each source: of beam search the best first, at most `best`; samples as they were drawn.
 
-    A text has a word at least. One of the longest length ends without an end token, so that the probabilities of all
-    possible texts sum to 1. The state at the beginning has tensors [count, ...]. `first` is the number of the first
-    source, which seeds its samples, so that parts of a corpus can be decoded apart.
+    A text of the longest length ends without an end token, so that the probabilities of all possible texts sum to 1. A
+    text also ends where the rules allow no further word. The state at the beginning has tensors [count, ...]. `first`
+    is the number of the first source, which seeds its samples, so that parts of a corpus can be decoded apart.
     """
+    if not count:
+        return []
     width = decoding.width
     state = tuple(value.unsqueeze(1).expand(-1, width, *value.shape[1:]) for value in state)
     last = torch.full((count, width), marks.begin, device=device)
@@ -96,7 +108,7 @@ def _search_beams(step: Step, state: State, last: Tensor, decoding: Decoding, ma
     results: list[list[Candidate]] = [[] for _ in range(count)]
     for _ in range(decoding.longest):
         logs, state = step(last, state)
-        logs = _forbid_tokens(logs.float(), tokens, marks)
+        logs = _apply_rules(logs.float(), tokens, decoding, marks)
         size = logs.shape[2]
         total, place = (total.unsqueeze(2) + logs).flatten(1).topk(width, dim=1)
         beam, last = place // size, place % size
@@ -125,8 +137,10 @@ def _collect_ended(
 
 def _is_finished(candidates: list[Candidate], alive: float, decoding: Decoding) -> bool:
     """Return whether no hypothesis can become a candidate: log probabilities only fall."""
+    if alive == -torch.inf:
+        return True
     if len(candidates) < decoding.best:
-        return alive == -torch.inf
+        return False
     return decoding.score(candidates[-1]) > decoding.normalise(alive, decoding.longest)  # words decide between equals
 
 
@@ -143,7 +157,7 @@ def _draw_samples(
     length = torch.full((count, width), decoding.longest, device=last.device)
     for position in range(decoding.longest):
         logs, state = step(last, state)
-        allowed = _forbid_tokens(logs.float(), tokens, marks)
+        allowed = _apply_rules(logs.float(), tokens, decoding, marks)
         last = _pick_tokens(allowed, random_values[:, :, position], decoding)
         is_alive = length > position
         total += allowed.gather(2, last.unsqueeze(2)).squeeze(2).where(is_alive, 0.0)
@@ -158,6 +172,8 @@ def _draw_samples(
 def _pick_tokens(logs: Tensor, random_values: Tensor, decoding: Decoding) -> Tensor:
     """Return a token for each hypothesis [n, k] by inverting the cumulative distribution at a number in [0, 1)."""
     logs, order = (logs / decoding.temperature).sort(dim=2, descending=True, stable=True)
+    if decoding.top_k:
+        logs[:, :, decoding.top_k :] = -torch.inf
     probabilities = logs.double().softmax(dim=2)
     before = probabilities.cumsum(dim=2) - probabilities
     probabilities = probabilities.masked_fill(before >= decoding.top_p, 0.0)
@@ -167,10 +183,18 @@ def _pick_tokens(logs: Tensor, random_values: Tensor, decoding: Decoding) -> Ten
     return order.gather(2, position.minimum(last.clamp(min=0))).squeeze(2)
 
 
-def _forbid_tokens(logs: Tensor, tokens: Tensor, marks: Marks) -> Tensor:
-    """Set the log probabilities [n, k, v] of special tokens to -inf, at first that of the end, too."""
+def _apply_rules(logs: Tensor, tokens: Tensor, decoding: Decoding, marks: Marks) -> Tensor:
+    """Set the log probabilities [n, k, v] of forbidden words to -inf; the end is allowed if nothing else is."""
+    length, size = tokens.shape[2], decoding.no_repeat_ngram
     out = logs.clone()
     out[:, :, list({marks.begin, *marks.never} - {marks.end})] = -torch.inf
-    if not tokens.shape[2]:
+    if size and length >= size:
+        runs = tokens.unfold(2, size, 1)  # [n, k, length - size + 1, size]
+        is_same = (runs[..., :-1] == tokens[:, :, None, length - size + 1 :]).all(dim=3)
+        repeat_count = torch.zeros_like(out).scatter_add_(2, runs[..., -1], is_same.to(out.dtype))
+        out = out.masked_fill(repeat_count > 0, -torch.inf)
+    if length < decoding.least:
         out[:, :, marks.end] = -torch.inf
+    is_stuck = (out == -torch.inf).all(dim=2)
+    out[:, :, marks.end] = torch.where(is_stuck, logs[:, :, marks.end], out[:, :, marks.end])
     return out

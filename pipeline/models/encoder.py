@@ -136,9 +136,12 @@ def load(
             raise BadInput(f"{name}: no list of n-grams has this hash; the model is of a later version of Undertone")
         grams, _ = characters.read_list(revision)
         return Encoder(characters.NAME, revision, "float32", len(grams), None, "cpu", 1)
-    check_name("pooling", pooling, POOLINGS)
-    check_name("precision", precision, PRECISIONS)
-    check_name("normalize", normalize, get_args(Normalize))
+    for option, value, choices in (
+        ("pooling", pooling, POOLINGS),
+        ("precision", precision, PRECISIONS),
+        ("normalize", normalize, get_args(Normalize)),
+    ):
+        check_name(option, value, choices)
     if pooling == "layers" and normalize != "model_default":
         raise BadInput(f"normalize={normalize} needs pooling=model: pooled by layers, each layer has length 1")
     # one batch a thread: threads inside an operation wait for each other, and with other tasks beside them they spin

@@ -65,12 +65,16 @@ def load_pretrained(folder: Path, kind: Any) -> tuple[Any, Any, set[str]]:
     transformers_logging.disable_progress_bar()
     level = transformers_logging.get_verbosity()
     transformers_logging.set_verbosity_error()  # weights that a task does not need, or that are new to it, are no news
-    options = {"dtype": torch.float32, "output_loading_info": True}
     try:
         with refuse_damage(folder, REMEDY):
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
             module, loading_info = kind.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False, use_safetensors=True, **options
+                folder,
+                local_files_only=True,
+                trust_remote_code=False,
+                use_safetensors=True,
+                dtype=torch.float32,
+                output_loading_info=True,
             )
     finally:
         transformers_logging.set_verbosity(level)

@@ -29,13 +29,14 @@ class WordVectors(NamedTuple):
         return digest.hexdigest()
 
 
-def read(path: Path, only: Collection[str] | None = None) -> WordVectors:
+def read(path: Path, only: Collection[str] | None = None, first: int = 0) -> WordVectors:
     """Read vectors from a text file: a word and d numbers a line, separated by blanks, as of GloVe and word2vec.
 
     A first line of two whole numbers (count and d) is word2vec's header. Words may contain blanks, as a few of GloVe's
     do, since the last d fields are the numbers. The first vector of a repeated word counts. With `only`, a set, only
-    its words are kept. Two million words in 300 dimensions take 2.4 GB, and twice that while they are read. BadInput
-    for a line with another number of fields, or a number that is not finite.
+    its words are kept, and those of the `first` lines; files begin with the frequent words. Two million words in 300
+    dimensions take 2.4 GB, and twice that while they are read. BadInput for a line with another number of fields, or a
+    number that is not finite.
     """
     vectors: dict[str, Vectors] = {}
     width = promised = count = 0
@@ -49,7 +50,7 @@ def read(path: Path, only: Collection[str] | None = None) -> WordVectors:
         if width < 1 or len(fields) <= width or (is_long and _parse_numbers(fields[1:]) is not None):
             raise BadInput(f"{path}, line {number}: expected a word and {max(width, 1)} numbers, found {line[:60]!r}")
         word, count = " ".join(fields[:-width]), count + 1
-        if word in vectors or (only is not None and word not in only):
+        if word in vectors or (only is not None and count > first and word not in only):
             continue
         if (vector := _parse_numbers(fields[-width:])) is None:
             raise BadInput(f"{path}, line {number}: the {width} fields after {word!r:.40} should be finite numbers")

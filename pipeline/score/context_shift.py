@@ -40,10 +40,14 @@ def context_shift(
     for block in distance.split_blocks([len(comments[row]) for row in rows], _BLOCK_WORDS):
         block_comments, block_contexts = ([texts[row] for row in rows[block]] for texts in (comments, contexts))
         word_shifts = measure_words(model, block_comments, block_contexts, divergence)
-        for row, values in zip(rows[block], word_shifts, strict=True):
-            weight = np.float64(MU if weights == "distance" else 1) ** np.arange(len(values))
-            shifts[row] = values @ (weight / (len(values) if weights == "mean" else 1))
+        shifts[rows[block]] = [values @ _weigh(len(values), weights) for values in word_shifts]
     return shifts
+
+
+def _weigh(count: int, weights: Weights) -> Floats:
+    if weights == "distance":
+        return np.float64(MU) ** np.arange(count)
+    return np.full(count, 1 / count if weights == "mean" else 1.0)
 
 
 def measure_words(

@@ -11,24 +11,24 @@ from pipeline.examples.subtext import contexts as examples
 from pipeline.metrics import recovery
 from pipeline.metrics.recovery import compare_choices, compare_overlap, measure_overlap
 
-# computed by sacrebleu 2.6.0 (lowercase, and effective_order for rows; tokenize zh, and 13a for English) and by
-# rouge-score 0.1.2 given our units without marks as its tokenizer
+# computed by sacrebleu 2.6.0 (BLEU with lowercase, and effective_order for rows; tokenize zh, and 13a for English; chrF
+# as it stands) and by rouge-score 0.1.2 given our units without marks as its tokenizer
 ZH = [
-    ("打印机坏了，所以报告还没写完。", ["报告没写完，因为打印机又坏了。"], (0.3846154, 0.2165196)),
-    ("他觉得这顿饭很难吃。", ["饭菜很难吃，他不会再来了。", "他觉得饭很难吃。"], (0.875, 0.5253820)),
-    ("别去", ["你最好别去那里"], (0.4444444, 0.0820850)),
-    ("", ["他不想来。"], (0, 0)),
+    ("打印机坏了，所以报告还没写完。", ["报告没写完，因为打印机又坏了。"], (0.3846154, 0.2165196, 0.2304029)),
+    ("他觉得这顿饭很难吃。", ["饭菜很难吃，他不会再来了。", "他觉得饭很难吃。"], (0.875, 0.5253820, 0.4978986)),
+    ("别去", ["你最好别去那里"], (0.4444444, 0.0820850, 0.2676056)),
+    ("", ["他不想来。"], (0, 0, 0)),
 ]
 EN = [
     (
         "The report isn't done, because the printer broke.",
         ["The printer broke again, so the report isn't done."],
-        (0.4705882, 0.3660550),
+        (0.4705882, 0.3660550, 0.7000494),
     ),
-    ("I don't want to go.", ["I do not want to go there.", "I'd rather not go."], (0.6666667, 0.3799178)),
-    ("no", ["No, thank you."], (0.5, 0.0183156)),
+    ("I don't want to go.", ["I do not want to go there.", "I'd rather not go."], (0.6666667, 0.3799178, 0.4890745)),
+    ("no", ["No, thank you."], (0.5, 0.0183156, 0.1)),
 ]
-CORPUS = {"zh": (0.4260150, 0.2523888), "en": (0.5457516, 0.2845665)}
+CORPUS = {"zh": (0.4260150, 0.2523888, 0.2457462), "en": (0.5457516, 0.2845665, 0.5651707)}
 
 QUESTIONS = pl.DataFrame(
     [
@@ -60,11 +60,11 @@ def test_no_answer_counts_as_an_empty_one() -> None:
     actual = measure_overlap([None, "他不想来"], references)
     assert (actual["row_count"], actual["null_count"], actual["rouge_l"]) == (2, 1, 0.5)
     assert {**actual, "null_count": 0} == measure_overlap(["", "他不想来"], references)
-    assert overlap([None], [["他"]]) == (0, 0)
+    assert overlap([None], [["他"]]) == (0, 0, 0)
     for answers, references in ((["他"], [[]]), (["他"], []), ([], [["他"]])):
         with pytest.raises(ValueError, match="expected references"):
             measure_overlap(answers, references)
-    assert overlap([], []) == (0, 0)
+    assert overlap([], []) == (0, 0, 0)
 
 
 def test_baselines_by_hand() -> None:

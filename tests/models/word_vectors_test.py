@@ -27,9 +27,10 @@ def test_reads_glove_and_word2vec(tmp_path: Path, header: str) -> None:
 
 
 def test_only_some_words(tmp_path: Path) -> None:
-    """Only the words asked for are kept."""
+    """Only the words asked for are kept, and the first ones of the file where that is asked for as well."""
     path = file_of(tmp_path, "a 1\nb 2\nc 3\nd 4\n")
     assert read(path, only={"c", "x"}).words == ["c"]
+    assert read(path, only={"d"}, first=2).words == ["a", "b", "d"]
     assert read(path, only=set()).vectors.shape == (0, 1)
 
 

@@ -212,7 +212,10 @@ def agreement_matrix(ratings: npt.NDArray[np.floating], measure: str = "kendall"
     kendall (equation 11) or spearman. Returns [raters, raters], means over groups; 1 on the diagonal of a rater without
     ties.
     """
-    correlate, raters = kendall_tau if measure == "kendall" else spearman_rho, ratings.tolist()
+    correlate = {"kendall": kendall_tau, "spearman": spearman_rho}.get(measure)
+    if correlate is None:
+        raise ValueError(f"measure should be kendall or spearman, not {measure!r}")
+    raters = ratings.tolist()
     matrix = np.empty((len(raters), len(raters)))
     for first, second in combinations_with_replacement(range(len(raters)), 2):
         matrix[first, second] = matrix[second, first] = np.mean([*map(correlate, raters[first], raters[second])])

@@ -96,9 +96,16 @@ def measure_gaps(places: IndexArray, lengths: tuple[int, int]) -> IndexArray:
     """
     distance = np.full(len(places), np.iinfo(np.int64).max)
     for side, length in enumerate(lengths):
-        other_places = np.setdiff1d(np.arange(length), places[:, side])
-        if len(other_places):
-            distance = np.minimum(distance, np.abs(places[:, [side]] - other_places).min(axis=1) - 1)
+        is_other = np.ones(length, bool)
+        is_other[places[:, side]] = False
+        if not is_other.any():
+            continue
+        side_places, other_places = places[:, side], np.flatnonzero(is_other)
+        next_index = np.searchsorted(other_places, side_places)
+        previous = other_places[np.clip(next_index - 1, 0, None)]
+        following = other_places[np.clip(next_index, None, len(other_places) - 1)]
+        gaps = np.minimum(np.abs(previous - side_places), np.abs(following - side_places))
+        distance = np.minimum(distance, gaps - 1)
     return np.where(distance == np.iinfo(np.int64).max, 0, distance)
 
 
@@ -329,13 +336,10 @@ def split_blocks(sizes: Sequence[int], limit: int) -> Iterator[slice]:
 
 
 class SentenceModel(Protocol):
-    """A model with a vector for each sentence and each of its pieces."""
+    """A model with a vector for each sentence."""
 
     def sentence_vectors(self, sentences: Sequence[Sentence]) -> "Tensor":
         """Return the state of [CLS] of each sentence, [n, d]."""
-
-    def states(self, sentences: Sequence[Sentence]) -> Iterator[tuple[int, "Tensor"]]:
-        """Yield rows of the sentences, in any order, and the states of their pieces, special ones included, [t, d]."""
 
 
 def perplexity(model: MaskedModel, sentences: Sequence[Sentence]) -> pl.DataFrame:

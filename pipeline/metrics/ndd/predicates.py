@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, check_name
 from pipeline.metrics.ndd import distance
 from pipeline.metrics.ndd.distance import Divergence, Floats, IndexArray, MaskedModel, Sentence
 from pipeline.metrics.resample import DRAWS, SEED, bounds, iterate_counts
@@ -22,14 +22,15 @@ Edit = Literal["delete", "mask", "stop_word"]
 Bools = npt.NDArray[np.bool_]
 MASK = "[MASK]"
 """Replaces a masked word by default: a word that no sentence has. `models.ndd.masked_lm` has its own `mask_word`."""
-STOP_WORD = "a"  # what replaces a word (footnote 10, which has `that` out of domain, and `el` for Spanish)
+STOP_WORDS = {"en": "a", "es": "el", "zh": "的"}
+"""What replaces a word (footnote 10, which has `that` for English out of domain); the Chinese one is our own choice."""
 LONGEST = 50  # words (footnote 9)
 _PAIRS = 1 << 16  # neighbours of edits that are gone through at a time
 
 
-def list_edits(sentence: Sentence, edit: Edit, mask_word: str = MASK) -> list[list[str]]:
+def list_edits(sentence: Sentence, edit: Edit, word: str = "") -> list[list[str]]:
     """Edit each word of a sentence in turn, as many sentences as words: delete removes it, the others replace it."""
-    replacement = {"delete": [], "mask": [mask_word], "stop_word": [STOP_WORD]}[edit]
+    replacement = [] if edit == "delete" else [word]
     return [[*sentence[:i], *replacement, *sentence[i + 1 :]] for i in range(len(sentence))]
 
 
@@ -39,6 +40,7 @@ def score_words(
     edit: Edit,
     *,
     divergence: Divergence = "kl",
+    stop_word: str = STOP_WORDS["en"],
     mask_word: str = MASK,
 ) -> list[Floats]:
     """Compute NDD between a sentence and its edit, for each of its words.
@@ -47,7 +49,9 @@ def score_words(
     words, and n (n - 1) times for its edits. The paper goes on with KL here (footnote 8).
 
     Returns for each sentence [words], at least 0; higher is more of a predicate. The only word of a sentence has 0.
+    BadInput for no such edit.
     """
+    word = _choose_word(edit, stop_word, mask_word)
     word_scores = []
     for block in distance.split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
         texts: list[Sentence] = []
@@ -57,7 +61,7 @@ def score_words(
             edit_place = place - (place > number) if edit == "delete" else place
             first_places.append(np.stack([np.full(len(place), len(texts)), place], axis=1))
             second_places.append(np.stack([len(texts) + 1 + number, edit_place], axis=1))
-            texts += [sentence, *list_edits(sentence, edit, mask_word)]
+            texts += [sentence, *list_edits(sentence, edit, word)]
         ends = np.cumsum([*map(len, first_places)])
         places = np.concatenate(first_places), np.concatenate(second_places)
         block_values = np.split(distance.divergences(model, texts, *places, divergence), ends[:-1])
@@ -69,21 +73,27 @@ def score_words(
 
 
 def score_perplexity(
-    model: MaskedModel, sentences: Sequence[Sentence], edit: Edit, *, mask_word: str = MASK
+    model: MaskedModel,
+    sentences: Sequence[Sentence],
+    edit: Edit,
+    *,
+    stop_word: str = STOP_WORDS["en"],
+    mask_word: str = MASK,
 ) -> list[Floats]:
     """Compute ΔPPL for each word, the paper's comparison: how much less likely the edited sentence is.
 
     PPL is the mean of -log p over the model's units, in nats, as section 2.1 has it (NDD-01), and so over the mask word
-    or stop word, too. Arguments are as of `score_words`.
+    or stop word, too. Arguments and errors are as of `score_words`.
 
     Returns for each sentence [words]; below 0 where the edit reads better. The only word of a sentence has 0 if
     deleted, as nothing is left.
     """
+    word = _choose_word(edit, stop_word, mask_word)
     word_scores = []
     for block in distance.split_blocks([len(sentence) ** 2 for sentence in sentences], _PAIRS):
         texts_by_sentence = []
         for sentence in sentences[block]:
-            variants = [variant for variant in list_edits(sentence, edit, mask_word) if variant]
+            variants = [variant for variant in list_edits(sentence, edit, word) if variant]
             texts_by_sentence.append([sentence, *variants] if variants else [])
         surprisals = iter(model.surprisals([*chain(*texts_by_sentence)]))
         for sentence, texts in zip(sentences[block], texts_by_sentence, strict=True):
@@ -94,6 +104,8 @@ def score_perplexity(
 
 def ensemble(parts: Sequence[Sequence[Floats]]) -> list[Floats]:
     """Average the scores of several edits word by word; the paper combines three and does not say how."""
+    if not parts or len({tuple(map(len, part)) for part in parts}) > 1:
+        raise BadInput(f"expected scores of the same words from every edit, found {[sum(map(len, p)) for p in parts]}")
     return [np.mean(of_sentence, axis=0) for of_sentence in zip(*parts, strict=True)]
 
 
@@ -148,8 +160,9 @@ def evaluate(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]], *
     """
     indices, dropped = select_sentences(is_predicate)
     if not len(indices):
-        problem = f"none of {len(scores)} sentences has a predicate and at most {LONGEST} words"
-        raise BadInput(f"{problem}; expected at least one")
+        raise BadInput(
+            f"none of {len(scores)} sentences has a predicate and at most {LONGEST} words; expected at least one"
+        )
     scored = [(np.asarray(scores[index], np.float64), np.asarray(is_predicate[index], bool)) for index in indices]
     sizes = np.array([len(score) for score, _ in scored])
     owner, is_right = np.repeat(np.arange(len(scored)), sizes), np.concatenate([right for _, right in scored])
@@ -172,6 +185,12 @@ def evaluate(scores: Sequence[Floats], is_predicate: Sequence[Sequence[bool]], *
 
 
 def _weighted_mean(values: Floats, weights: Floats) -> float:
+    """Compute the weighted mean of the values that are not NaN."""
     is_defined = ~np.isnan(values)
     total = weights[is_defined].sum()
     return float(values[is_defined] @ weights[is_defined] / total) if total else np.nan
+
+
+def _choose_word(edit: Edit, stop_word: str, mask_word: str) -> str:
+    words = {"delete": "", "mask": mask_word, "stop_word": stop_word}
+    return words[check_name("edit", edit, words)]

@@ -95,14 +95,17 @@ def draw_random_spans(sizes: Sequence[int], spans: Spans, *, seed: int = SEED) -
     is better for its short spans. Spans inside another one are not counted. All places are equally likely; spans may
     touch.
     """
-    rng, drawn = np.random.default_rng(seed), []
-    for size, part in zip(sizes, spans, strict=True):
-        shuffled = rng.permutation(np.array([end - start for start, end in _list_outer_spans(part)], np.int64))
-        free_count = size - int(shuffled.sum())
-        slots = np.sort(rng.choice(free_count + len(shuffled), len(shuffled), replace=False))
-        starts = slots + np.cumsum(shuffled) - shuffled - np.arange(len(shuffled))
-        drawn.append(list(zip(starts.tolist(), (starts + shuffled).tolist(), strict=True)))
-    return drawn
+    rng = np.random.default_rng(seed)
+    return [_place_spans(size, _list_outer_spans(part), rng) for size, part in zip(sizes, spans, strict=True)]
+
+
+def _place_spans(size: int, spans: Sequence[Span], rng: np.random.Generator) -> list[Span]:
+    """Place disjoint spans of the same lengths at random."""
+    shuffled = rng.permutation(np.array([end - start for start, end in spans], np.int64))
+    free_count = size - int(shuffled.sum())
+    slots = np.sort(rng.choice(free_count + len(shuffled), len(shuffled), replace=False))
+    starts = slots + np.cumsum(shuffled) - shuffled - np.arange(len(shuffled))
+    return [(int(start), int(start + length)) for start, length in zip(starts, shuffled, strict=True)]
 
 
 def _list_outer_spans(spans: Sequence[Span]) -> list[Span]:

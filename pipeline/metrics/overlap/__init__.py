@@ -44,15 +44,15 @@ def build_metrics(
         if references is None:
             raise ValueError("CIDEr needs references for its document frequencies")
         frequencies = [count_documents(references)]
-    metrics = []
-    for name in names:
-        arguments, changes = frequencies if name.startswith("cider") else [], metric_options.get(name, {})
-        try:
-            metrics.append(METRICS[name](*arguments, **changes))
-        except TypeError as error:  # an unknown option, or a value of another type
-            parameters = [*signature(METRICS[name]).parameters.values()][len(arguments) :]
-            defaults = ", ".join(f"{parameter.name}={parameter.default}" for parameter in parameters)
-            values = ", ".join(f"{key}={value}" for key, value in changes.items())
-            problem = f"{name}: found {values}; expected values for some of {defaults} (the defaults)"
-            raise ValueError(problem) from error
-    return metrics
+    arguments = {name: frequencies if name.startswith("cider") else [] for name in names}
+    return [_build_metric(name, arguments[name], metric_options.get(name, {})) for name in names]
+
+
+def _build_metric(name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Metric:
+    try:
+        return METRICS[name](*arguments, **options)
+    except TypeError as error:  # an unknown option, or a value of another type
+        parameters = [*signature(METRICS[name]).parameters.values()][len(arguments) :]
+        defaults = ", ".join(f"{parameter.name}={parameter.default}" for parameter in parameters)
+        values = ", ".join(f"{key}={value}" for key, value in options.items())
+        raise ValueError(f"{name}: found {values}; expected values for some of {defaults} (the defaults)") from error

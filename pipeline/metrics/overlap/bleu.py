@@ -136,6 +136,7 @@ def _count_precision(grams: Grams, batch: Batch) -> tuple[Floats, Floats]:
 
 
 def _count_delta(grams: Grams, batch: Batch) -> tuple[Floats, Floats]:
+    """Compute numerator and denominator of ΔBLEU's precision of each candidate."""
     best = np.full(len(grams.segment), -np.inf)
     worth = batch.weights[grams.reference] * np.minimum(grams.times[grams.shared], grams.reference_times)
     np.maximum.at(best, grams.shared, worth)

@@ -11,17 +11,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-from scipy.sparse import csr_matrix, hstack
 
 from pipeline.errors import Missing
 from pipeline.examples.recam.building import assign_folds
 from pipeline.examples.recam.items import PLACEHOLDER, normalise, select_right_option
 from pipeline.metrics.resample import Floats, Ints
 from pipeline.text import tagging
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 FOLDS = 5
 Masks = npt.NDArray[np.bool_]
@@ -253,16 +256,18 @@ def _describe_questions(options: Words, articles: pl.Series, questions: Sequence
             ]
 
 
-def _hash_features(rows: Iterable[list[str]], buckets: int) -> csr_matrix:
+def _hash_features(rows: Iterable[list[str]], buckets: int) -> "csr_matrix":
+    """Count features of options, which are not held, in buckets: [options, buckets]."""
     from sklearn.feature_extraction import FeatureHasher
 
     return FeatureHasher(buckets, input_type="string", alternate_sign=False).transform(rows)
 
 
 def _cross_validate(
-    table_of_options: csr_matrix, counts: Callable[[int], Iterable[list[str]]], is_right: Masks, item_folds: Ints
+    table_of_options: "csr_matrix", counts: Callable[[int], Iterable[list[str]]], is_right: Masks, item_folds: Ints
 ) -> Floats:
     """Score each option by a linear model that was fitted to the items of other folds: [n, k]."""
+    from scipy.sparse import hstack
     from sklearn.linear_model import LogisticRegression
 
     scores = np.zeros(is_right.shape)

@@ -132,6 +132,8 @@ def find_ranks(candidates: Sequence[Sequence[str]], right: Sequence[str]) -> Ran
 
 def mrr(ranks: Ranks) -> float:
     """Compute mean reciprocal rank (Craswell, 2009) of `find_ranks`; an absent word counts 0."""
+    if not len(ranks):
+        raise ValueError("expected at least one rank")
     return float(np.mean(np.where(ranks > 0, 1 / np.maximum(ranks, 1), 0.0)))
 
 

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
+from pipeline.errors import BadInput
 from pipeline.models.decoding import Decoding, Marks, State, decode
 from pipeline.models.encoder import check_kind
 from pipeline.models.recam import readers
@@ -33,6 +34,7 @@ class Shape:
     """The sizes of a commenter."""
 
     has_attention: bool = True
+    unit: readers.Unit = "lstm"  # Sutskever et al. (2014)
     hidden: int = 256
     embedding: int = 256
     dropout: float = 0.2  # on the vectors of words and before the last layer
@@ -45,11 +47,12 @@ class Network(nn.Module):
         """Make the network of a vocabulary of so many words, special ones with them."""
         super().__init__()
         self.shape, hidden = shape, shape.hidden
+        kind = nn.GRU if shape.unit == "gru" else nn.LSTM
         self.heard, self.said = (nn.Embedding(words, shape.embedding, PAD) for _ in range(2))
-        self.encoder = readers.Encoder(shape.embedding, hidden, "lstm")  # Sutskever et al. (2014)
-        self.bridge = nn.Linear(2 * hidden, 2 * hidden)
+        self.encoder = readers.Encoder(shape.embedding, hidden, shape.unit)
+        self.bridge = nn.Linear(2 * hidden, hidden * (2 if shape.unit == "lstm" else 1))
         context_width = 2 * hidden if shape.has_attention else 0
-        self.decoder = nn.LSTM(shape.embedding + context_width, hidden, batch_first=True)
+        self.decoder = kind(shape.embedding + context_width, hidden, batch_first=True)
         if shape.has_attention:
             self.ask, self.keys = nn.Linear(hidden, hidden), nn.Linear(2 * hidden, hidden, bias=False)
             self.weigh = nn.Linear(hidden, 1, bias=False)
@@ -62,8 +65,8 @@ class Network(nn.Module):
         states = self.encoder(self._drop_out(self.heard(source)), lengths)
         rows, hidden = torch.arange(len(source), device=source.device), self.shape.hidden
         final = torch.cat([states[rows, lengths - 1, :hidden], states[:, 0, hidden:]], dim=1)
-        output, cell = self.bridge(final).split(hidden, dim=1)
-        start = (output.tanh(), cell)
+        output, *cell = self.bridge(final).split(hidden, dim=1)
+        start = (output.tanh(), *cell)
         if not self.shape.has_attention:
             return Memory(states, states, lengths), start
         memory = Memory(states, self.keys(states), lengths)
@@ -94,6 +97,7 @@ class Network(nn.Module):
         shape = vectors.shape[:2]
         flat_state = _stack_layers(tuple(value.reshape(-1, value.shape[2]) for value in state))
         out, after = self.decoder(vectors.reshape(-1, 1, vectors.shape[2]), flat_state)
+        after = after if isinstance(after, tuple) else (after,)
         return out.reshape(*shape, -1), tuple(value.reshape(*shape, -1) for value in after)
 
     def _attend(self, vectors: Tensor, state: State, memory: "Memory") -> tuple[Tensor, State]:
@@ -123,9 +127,10 @@ class Memory(NamedTuple):
     lengths: Tensor  # [n]
 
 
-def _stack_layers(state: State) -> State:
+def _stack_layers(state: State) -> Any:
     """Stack states [n, hidden] as torch's recurrent networks take them."""
-    return tuple(value.unsqueeze(0).contiguous() for value in state)
+    layered = tuple(value.unsqueeze(0).contiguous() for value in state)
+    return layered if len(layered) == 2 else layered[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +146,7 @@ class Commenter:
 def load(tensors: dict[str, Tensor], config: dict[str, Any], device: str = "cpu") -> Commenter:
     """Load the commenter that `training.commenting.commenters.fit` returned; BadInput if it is none."""
     check_kind(config, "commenter")
-    sizes = {name: config[name] for name in ("has_attention", "hidden", "embedding")}
+    sizes = {name: config[name] for name in ("has_attention", "unit", "hidden", "embedding")}
     network = Network(len(config["words"]), Shape(**sizes))
     network.load_state_dict(tensors)
     return make_commenter(network.to(device).eval(), config, device)
@@ -162,6 +167,8 @@ def pad_rows(rows: Sequence[Sequence[int]]) -> Tensor:
 
 def encode_article(model: Commenter, title: Sequence[str], content: Sequence[str] | None = None) -> list[int]:
     """Encode the title, </s>, and for a commenter that reads it the beginning of the content."""
+    if isinstance(title, str) or isinstance(content, str):  # its letters would be taken for words
+        raise BadInput("title and content should be lists of words; found a text")
     ids = [model.place.get(word, UNKNOWN) for word in title[: model.config["title_words"]]] + [END]
     if model.config["source"] == "title_and_content":
         ids += [model.place.get(word, UNKNOWN) for word in (content or ())[: model.config["content_words"]]]

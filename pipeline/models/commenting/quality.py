@@ -13,18 +13,19 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import scipy
-from scipy.sparse import csr_matrix, hstack
 from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.models.encoder import Encoder, Vectors, check_kind, encode
 from pipeline.text import segment
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 log = logging.getLogger(__name__)
 KINDS = {"grade": "quality", "upvotes": "upvotes"}  # the kinds of models, by their target
@@ -88,24 +89,18 @@ class Design(NamedTuple):
 class Features(NamedTuple):
     """What a scorer sees of n comments, before anything is weighed."""
 
-    counts: list[csr_matrix]  # [n, buckets] for each kind of n-grams
+    counts: "list[csr_matrix]"  # [n, buckets] for each kind of n-grams
     numbers: Floats  # [n, d], NaN where there is no article
 
 
 def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None) -> Features:
     """Make the features of rows as `score_comments` takes them, in training and in scoring alike."""
-    from sklearn.feature_extraction.text import HashingVectorizer
-
     texts, cut = rows["text"].to_list(), segment.load_tokenizer(design.tokenizer).cut
 
     def split_words(text: str) -> list[str]:
         return segment.split_words(text.lower(), cut)
 
-    words = {"tokenizer": split_words, "token_pattern": None, "lowercase": False}
-    options: dict[str, dict[str, Any]] = {"characters": {"analyzer": "char"}, "words": words}
-    make = partial(HashingVectorizer, n_features=design.buckets, norm=None, alternate_sign=False)
-    ranges = {kind: (1, getattr(design, kind)) for kind in design.grams()}
-    counts = [make(**options[kind], ngram_range=sizes).transform(texts) for kind, sizes in ranges.items()]
+    counts = [_count_grams(kind, design, split_words, texts) for kind in design.grams()]
     columns = [np.empty((len(texts), 0))]
     if design.has_surface:
         columns.append(rows.select(**SURFACE).cast(pl.Float64).to_numpy())
@@ -122,7 +117,10 @@ def make_features(rows: pl.DataFrame, design: Design, embed: Embed | None = None
 
 
 def check_comments(rows: pl.DataFrame, numbers: pl.Series | None = None) -> None:
-    """Raise BadInput if there is a comment without text; rows have numbers, by default from 1."""
+    """Raise BadInput if there is no column text, or a comment without text; rows have numbers, by default from 1."""
+    if rows.schema.get("text") != pl.String:
+        kind = rows.schema.get("text") or f"columns {', '.join(rows.columns) or 'none'}"
+        raise BadInput(f"expected a column 'text' of strings, found {kind}")
     if rows["text"].null_count():
         i = int(rows["text"].is_null().arg_true()[0])
         row = i + 1 if numbers is None else numbers[i]
@@ -133,6 +131,19 @@ def mark_articles(rows: pl.DataFrame) -> pl.Series:
     """Mark the comments that have any text of an article."""
     has_text = [pl.col(part).cast(pl.String).fill_null("") != "" for part in ARTICLE if part in rows.columns]
     return rows.select(pl.any_horizontal(pl.repeat(value=False, n=pl.len()), *has_text)).to_series()
+
+
+def _count_grams(kind: str, design: Design, split_words: Callable[[str], list[str]], texts: list[str]) -> "csr_matrix":
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    def list_word_grams(text: str) -> list[str]:
+        words = split_words(text)
+        return [" ".join(words[i : i + n]) for n in range(1, design.words + 1) for i in range(len(words) - n + 1)]
+
+    options: dict[str, Any] = {"analyzer": list_word_grams}
+    if kind == "characters":
+        options = {"analyzer": "char", "ngram_range": (1, design.characters)}
+    return HashingVectorizer(**options, n_features=design.buckets, norm=None, alternate_sign=False).transform(texts)
 
 
 def _share_words(texts: list[str], articles: list[str], split_words: Callable[[str], list[str]]) -> Floats:
@@ -176,8 +187,9 @@ def measure_scale(features: Features) -> Scale:
     return Scale(rarity, mean.astype(np.float32), spread.astype(np.float32))
 
 
-def scale_features(features: Features, scale: Scale, design: Design) -> tuple[csr_matrix, Floats]:
+def scale_features(features: Features, scale: Scale, design: Design) -> "tuple[csr_matrix, Floats]":
     """Scale features: n-grams [n, kinds × buckets] and numbers [n, d]."""
+    from scipy.sparse import csr_matrix, hstack
     from sklearn.preprocessing import normalize
 
     kinds = []
@@ -225,8 +237,10 @@ def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Flo
     """Score comments in the unit of their grades, or as expected log(1 + likes), within the targets learnt from: [n].
 
     Rows have text, and title and content of the article, null or absent where there is none. With an encoder a score
-    differs by about 1e-6 with the batch it falls in. BadInput for a comment without text.
+    differs by about 1e-6 with the batch it falls in. BadInput if there is no column text, or a comment without text.
     """
+    from scipy.special import expit
+
     check_comments(rows)
     embed = partial(encode, scorer.encoder) if scorer.encoder else None
     missing_count = rows.height - mark_articles(rows).sum()
@@ -239,5 +253,5 @@ def score_comments(scorer: Scorer, rows: pl.DataFrame, batch: int = ROWS) -> Flo
         # summed by row: a matrix product rounds otherwise for another number of rows
         parts.append(scorer.bias + grams @ scorer.weights[0] + (numbers * scorer.weights[1]).sum(axis=1))
     values, (low, high) = np.concatenate(parts), scorer.bounds
-    scores = low + (high - low) * scipy.special.expit(values) if scorer.target == "grade" else values.clip(low, high)
+    scores = low + (high - low) * expit(values) if scorer.target == "grade" else values.clip(low, high)
     return np.asarray(scores, np.float64)

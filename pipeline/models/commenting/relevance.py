@@ -26,7 +26,6 @@ from pipeline.errors import BadInput
 from pipeline.models.encoder import IndexArray
 
 _PADDING, _UNKNOWN = range(2)  # rows of the table before those of the words
-_ROWS = 128  # comments encoded at a time
 _SIZE = 0.1  # of the first embeddings; of those of size 1 a score is tens, and nothing is learnt for a while
 Padded = tuple[Tensor, Tensor]  # rows of words [n, t], and how many of each count, [n], 1 or more
 
@@ -89,13 +88,6 @@ class Relevance(nn.Module):
         rows, lengths = texts
         vectors = dropout(self.embedding(rows), self.shape.dropout, self.training)
         return dropout(self.filters(vectors, lengths), self.shape.dropout, self.training)
-
-    def encode_by_length(self, texts: "Texts", rows: IndexArray) -> Tensor:
-        """Encode some comments, some at a time: short and long ones apart, as most are short and padding costs."""
-        order = np.argsort(texts.lengths()[rows], kind="stable")
-        parts = np.split(rows[order], range(_ROWS, len(rows), _ROWS))
-        vectors = torch.cat([self.encode_comments(texts.pad(part, self.bias.device)) for part in parts])
-        return vectors[torch.from_numpy(np.argsort(order))]
 
     def score(self, articles: Tensor, comments: Tensor) -> Tensor:
         """Compute conv(x, c) of encoded articles and comments [..., hidden], row by row: [...]."""
@@ -191,8 +183,10 @@ def find_nearest(index: Index, texts: pl.Series, k: int, *, batch: int = 64) -> 
     """Find the k indexed articles with the highest cosine to each text, a list of words; ties are in index order.
 
     An article that shares no word with a text is not a neighbour, so that there may be fewer than k. A batch needs at
-    most 30 bytes for each text and indexed article; the result does not depend on it.
+    most 30 bytes for each text and indexed article; the result does not depend on it. ValueError if k is below 1.
     """
+    if k < 1:
+        raise ValueError(f"expected k from 1, got {k}")
     places, cosines = np.full((len(texts), k), -1, np.int64), np.zeros((len(texts), k), np.float32)
     vectorizer = _make_vectorizer(vocabulary={word: place for place, word in enumerate(index.words)})
     vectorizer.idf_ = index.idf
@@ -200,7 +194,16 @@ def find_nearest(index: Index, texts: pl.Series, k: int, *, batch: int = 64) -> 
     for start in range(0, len(texts), batch):
         part = slice(start, start + batch)
         similarities = (vectorizer.transform(texts[part]) @ index.holders).toarray()
-        order = np.argsort(-similarities, axis=1, kind="stable")[:, :width]
+        order = _find_largest(similarities, width)
         best = np.take_along_axis(similarities, order, axis=1)
         places[part, :width], cosines[part, :width] = np.where(best > 0, order, -1), np.minimum(best, 1)
     return Nearest(places, cosines)
+
+
+def _find_largest(values: Floats, k: int) -> IndexArray:
+    """Return the columns of the k highest values of each row, the lower in a tie: [n, k]. Floats from 0 sort so."""
+    keys = values.view(np.uint32).astype(np.int64) << 32
+    keys -= np.arange(values.shape[1])
+    np.negative(keys, out=keys)
+    candidates = np.argpartition(keys, k - 1, axis=1)[:, :k]
+    return np.take_along_axis(candidates, np.take_along_axis(keys, candidates, axis=1).argsort(axis=1), axis=1)

@@ -15,15 +15,17 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import csr_matrix, diags
 from torch import Tensor
 
 from pipeline.errors import BadInput
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -46,7 +48,7 @@ class HeldOut(NamedTuple):
 
 
 class _Smoothed(NamedTuple):  # P(w | context) = rows[context, w] + lower[context] P'(w)
-    rows: csr_matrix  # c / (N + T)
+    rows: "csr_matrix"  # c / (N + T)
     lower: Floats  # T / (N + T), or 1 where nothing was seen
 
 
@@ -68,8 +70,13 @@ class CountLM:
     left: Counts  # [k, 3]: word before, word, count
     right: Counts  # [k, 3]: word behind, word, count
     both: Counts  # [k, 4]: word before, word behind, word, count
+    is_folded: bool = False
     cache: float = 0.0  # share for the other words of a sentence
     pruned: int = 0  # contexts left out of `both`
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.cache < 1:
+            raise BadInput(f"cache: expected a share from 0 to below 1, found {self.cache}")
 
     @property
     def size(self) -> int:
@@ -79,7 +86,7 @@ class CountLM:
     @cached_property
     def signature(self) -> str:
         """Kind, hash of the counts, number of words, options."""
-        digest = hashlib.sha256(json.dumps([self.words, False]).encode())  # False: case counts
+        digest = hashlib.sha256(json.dumps([self.words, self.is_folded]).encode())
         for table in (self.left, self.right, self.both):
             digest.update(np.ascontiguousarray(table, "<i4").tobytes())
         return f"{KIND}:{digest.hexdigest()[:12]}|words:{len(self.words)}|cache:{self.cache:g}"
@@ -89,7 +96,7 @@ class CountLM:
     ) -> Iterator[tuple[Ints, Tensor]]:
         """Compute log probabilities at masked words, float32, in batches: see `metrics.ndd.distance.MaskedModel`.
 
-        Before the first word they are P(w | behind), behind the last one P(w | before).
+        Before the first word they are P(w | behind), behind the last one P(w | before). ValueError for another place.
         """
         used, owner = np.unique(sentence, return_inverse=True)
         text = _encode(self, [sentences[int(i)] for i in used])
@@ -128,11 +135,11 @@ class CountLM:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tables of counts."""
-        return {name: torch.from_numpy(getattr(self, name)) for name in ("left", "right", "both")}
+        return {name: torch.from_numpy(getattr(self, name)) for name in _TABLES}
 
     def config(self) -> dict[str, Any]:
         """Return the configuration without the counts."""
-        return {"kind": KIND, **{name: getattr(self, name) for name in ("words", "cache", "pruned")}}
+        return {"kind": KIND, **{name: getattr(self, name) for name in ("words", "is_folded", "cache", "pruned")}}
 
     @cached_property
     def number(self) -> dict[str, int]:
@@ -172,6 +179,8 @@ class CountLM:
 
     def _compute_distributions(self, before: Ints, behind: Ints) -> Floats:
         """Compute P(w | before, behind): [k, size]."""
+        from scipy.sparse import diags
+
         row, left_weight, right_weight, unigram_weight = self._weigh_tables(before, behind)
         left, right = self._side_tables
         weighted = diags(left_weight) @ left.rows[before] + diags(right_weight) @ right.rows[behind]
@@ -194,6 +203,8 @@ class CountLM:
 
     def _mix_cache(self, probabilities: Tensor, text: _Text, owner: Ints, place: Ints) -> None:
         """Mix probabilities with the distribution of each sentence's other words, in place."""
+        from scipy.sparse import csr_matrix
+
         length = text.length[owner]
         ask, position = _list_places(length)
         is_other = position != place[ask]
@@ -205,16 +216,25 @@ class CountLM:
         probabilities.mul_(torch.from_numpy(rest)[:, None]).add_(torch.from_numpy(cache))
 
 
-def fit(sentences: Iterable[Sentence], vocabulary: int = VOCABULARY, *, limit: int = LIMIT) -> CountLM:
+_TABLES = {"left": 3, "right": 3, "both": 4}
+
+
+def fit(
+    sentences: Iterable[Sentence], vocabulary: int = VOCABULARY, *, is_folded: bool = False, limit: int = LIMIT
+) -> CountLM:
     """Count the words of sentences between their neighbours, with some 120 bytes a word; their order does not matter.
 
-    The most frequent words, at most a million, are distinguished, ties by code point; all others are one word. Above
-    the limit of distinct trigrams, pairs of neighbours that occur once are left out and counted in `pruned`.
+    The most frequent words are distinguished, ties by code point; all others are one word. Case is folded if
+    `is_folded`, here and in prediction. Above the limit of distinct trigrams, pairs of neighbours that occur once are
+    left out and counted in `pruned`.
     """
+    if not 1 <= vocabulary <= 1_000_000:  # the square and the cube are to be 64-bit numbers
+        raise BadInput(f"vocabulary: expected 1 to 1,000,000 words, found {vocabulary}")
     id_of: dict[str, int] = {}
     flat = array("i", [_NONE])
     for sentence in sentences:
-        flat.extend([id_of.setdefault(word, len(id_of)) for word in sentence])
+        words = map(str.casefold, sentence) if is_folded else sentence
+        flat.extend([id_of.setdefault(word, len(id_of)) for word in words])
         flat.append(_NONE)
     if not id_of:
         raise BadInput("there is nothing to count: expected at least one sentence with a word")
@@ -233,15 +253,25 @@ def fit(sentences: Iterable[Sentence], vocabulary: int = VOCABULARY, *, limit: i
         is_kept, pruned = pair_counts[pair.reshape(-1)] > 1, int((pair_counts == 1).sum())
         both_counts = _count_rows(before[is_kept], behind[is_kept], word[is_kept], base=end + 1)
     left_counts, right_counts = (_count_rows(side, word, base=end + 1) for side in (before, behind))
-    return CountLM(frequent_words, left_counts, right_counts, both_counts, pruned=pruned)
+    return CountLM(frequent_words, left_counts, right_counts, both_counts, is_folded, pruned=pruned)
 
 
 def load(tensors: Mapping[str, Tensor], config: Mapping[str, Any]) -> CountLM:
     """Load a model from its `tensors` and `config`; raise BadInput if they are not a model of this kind."""
-    if config.get("kind") != KIND:
+    words = config.get("words")
+    if config.get("kind") != KIND or not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise BadInput(f"this is no model of kind {KIND!r}: config.json holds kind {config.get('kind')!r:.40}")
-    tables = {name: tensors[name].numpy() for name in ("left", "right", "both")}
-    return CountLM(config["words"], **tables, cache=config.get("cache", 0.0), pruned=config.get("pruned", 0))
+    tables: dict[str, Any] = {}
+    for name, width in _TABLES.items():
+        table = tensors[name].numpy() if name in tensors else np.empty(0)
+        if table.dtype != np.int32 or table.shape[1:] != (width,):
+            raise BadInput(f"tensor {name!r}: expected int32 [k, {width}], found {table.dtype} {list(table.shape)}")
+        highest = np.array([len(words) + 1] * (width - 2) + [len(words)])
+        if len(table) and (table.min() < 0 or table[:, -1].min() < 1 or (table[:, :-1].max(axis=0) > highest).any()):
+            raise BadInput(f"tensor {name!r}: counts below 1, or numbers that none of {len(words)} words has")
+        tables[name] = table
+    options = {name: config[name] for name in ("is_folded", "cache", "pruned") if name in config}
+    return CountLM(words, **tables, **options)
 
 
 def measure_cross_entropy(model: CountLM, sentences: Sequence[Sentence]) -> HeldOut:
@@ -275,7 +305,7 @@ def _encode(model: CountLM, sentences: Sequence[Sentence]) -> _Text:
     ids, length = array("i"), np.array([len(sentence) for sentence in sentences], np.int64)
     for sentence in sentences:
         ids.append(model.size)
-        ids.extend([id_of.get(word, other) for word in sentence])
+        ids.extend([id_of.get(word, other) for word in (map(str.casefold, sentence) if model.is_folded else sentence)])
         ids.append(model.size)
     return _Text(np.array(ids, np.int64), np.cumsum(length + 2) - length - 2, length)
 
@@ -288,9 +318,13 @@ def _list_places(length: Ints) -> tuple[Ints, Ints]:
 
 def _find_neighbours(text: _Text, owner: Ints, place: Ints) -> Ints:
     """Return the words before and behind each place: [m, 2]."""
+    length = text.length[owner]
+    if (is_outside := (place < -1) | (place > length)).any():
+        row = int(is_outside.argmax())
+        raise ValueError(f"ask {row}: expected a place from -1 to {length[row]}, found {place[row]}")
     position, last = text.start[owner] + 1 + place, len(text.ids) - 1
     before = np.where(place < 0, _NONE, text.ids[np.maximum(position - 1, 0)])
-    behind = np.where(place == text.length[owner], _NONE, text.ids[np.minimum(position + 1, last)])
+    behind = np.where(place == length, _NONE, text.ids[np.minimum(position + 1, last)])
     return np.stack([before, behind], axis=1)
 
 
@@ -307,6 +341,8 @@ def _count_rows(*columns: Ints, base: int) -> Counts:
 
 def _smooth(context: npt.NDArray[Any], counts: Counts, contexts: int, size: int) -> _Smoothed:
     """Smooth counts: contexts [k], and their words and counts [k, 2]."""
+    from scipy.sparse import csr_matrix
+
     word, count = counts.T
     types = np.bincount(context, minlength=contexts)
     total = np.bincount(context, count, contexts) + types

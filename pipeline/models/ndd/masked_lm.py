@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -115,7 +115,6 @@ class MaskedLM:
     batch: int
     precision: str
     is_whole: bool = False  # whether the whole model predicts, and not its head at the masks
-    mask_word: ClassVar = MASK_WORD  # that stands for a mask (the mask edit of section 5.2)
 
     @property
     def signature(self) -> str:
@@ -126,6 +125,11 @@ class MaskedLM:
     def cache_size(self) -> int:
         """Return how many distributions may be kept: on a GPU many, so that its batches are full; 0 for the default."""
         return _GPU_FLOATS // self.module.config.vocab_size if self.module.device.type == "cuda" else 0
+
+    @property
+    def mask_word(self) -> str:
+        """Return the word that stands for a mask (the mask edit of section 5.2)."""
+        return MASK_WORD
 
     @property
     def room(self) -> int:
@@ -142,11 +146,15 @@ class MaskedLM:
         """Compute log probabilities at masked words, in batches, as `metrics.ndd.distance.MaskedModel` has them.
 
         With several masks it is their mean. The longest sentences come first, float32 tensors of inference mode on the
-        model's device.
+        model's device. BadInput if a sentence has no such place.
         """
         used, owner = np.unique(sentence, return_inverse=True)
         sentence_pieces = [self.tokenize(sentences[i]) for i in used]
         count = np.array([len(words) for words in sentence_pieces], np.int64)[owner]
+        if (is_outside := (place < -1) | (place > count)).any():
+            i = int(is_outside.argmax())
+            message = f"expected a place from -1 to {count[i]}, found {place[i]}"
+            raise BadInput(f"sentence {sentence[i]} has {count[i]} words: {message}")
         ids, bounds, first = _flatten(sentence_pieces)
         begin, stop = bounds[first[owner]], bounds[first[owner + 1]]
         word = first[owner] + np.maximum(place, 0)
@@ -241,6 +249,7 @@ class MaskedLM:
         return logits.float().log_softmax(dim=1)
 
     def _build_features(self, sequences: list[IndexArray]) -> dict[str, Tensor]:
+        """Build the model's input [b, t] of sequences, with the special pieces added."""
         pieces, device = self.pieces, self.module.device
         special_count = len(pieces.before) + len(pieces.after)
         lengths = np.array([len(ids) + special_count for ids in sequences])
@@ -283,7 +292,9 @@ def load(
     """
     check_name("masks", masks, get_args(Masks))
     check_name("precision", precision, PRECISIONS)
-    batch = batch or (_CPU_BATCH if device == "cpu" else _GPU_BATCH)
+    batch = batch if batch is not None else _CPU_BATCH if device == "cpu" else _GPU_BATCH
+    if batch < 1:
+        raise BadInput(f"expected a batch of one row or more; found {batch}")
     transformer = models.load_transformer(source, is_masked=True)
     if not transformer.is_headed:
         problem = f"{source}: has no head for masked words, so its predictions are random; train one with"
@@ -292,18 +303,27 @@ def load(
     if unknown is None or not (pieces.before and pieces.after):
         expected = "a tokenizer with an unknown piece, and special pieces before and behind texts"
         raise BadInput(f"{source}: expected {expected}")
+    pieces = pieces._replace(longest=_longest(transformer.module, pieces))
     module = transformer.module.to(device).eval()
-    table: Any = getattr(getattr(module.base_model, "embeddings", None), "position_embeddings", None)
-    longest = min(pieces.longest, _LONGEST)
-    if getattr(table, "padding_idx", None) is not None:
-        # RoBERTa numbers positions after its padding piece and has fewer than it states
-        longest = min(longest, table.num_embeddings - table.padding_idx - 1)
-    pieces = pieces._replace(longest=longest)
     if "attention_mask" not in inspect.signature(module.forward).parameters:
         batch = 1  # padding would change what is predicted
     words, is_whole = WordPieces(pieces, unknown), not models.has_plain_head(module)
-    # the weights of matrix products are cast once, as autocast would in each batch; embeddings tied to one stay as is
-    for layer in module.modules() if precision == "bfloat16" else ():
-        for name, value in [*layer.named_parameters(recurse=False)] if isinstance(layer, torch.nn.Linear) else ():
-            setattr(layer, name, torch.nn.Parameter(value.to(PRECISIONS["bfloat16"]), requires_grad=False))
+    if precision == "bfloat16":
+        _cast_weights(module)
     return MaskedLM(module, pieces, words, transformer.name, transformer.revision, masks, batch, precision, is_whole)
+
+
+def _cast_weights(module: Any) -> None:
+    """Cast the weights of matrix products once, as autocast would in each batch; embeddings tied to one stay as is."""
+    for layer in module.modules():
+        if isinstance(layer, torch.nn.Linear):
+            for name, value in [*layer.named_parameters(recurse=False)]:
+                setattr(layer, name, torch.nn.Parameter(value.to(PRECISIONS["bfloat16"]), requires_grad=False))
+
+
+def _longest(module: Any, pieces: models.Pieces) -> int:
+    """Return the longest sequence; RoBERTa numbers positions after its padding piece and has fewer than it states."""
+    table: Any = getattr(getattr(module.base_model, "embeddings", None), "position_embeddings", None)
+    if getattr(table, "padding_idx", None) is None:
+        return min(pieces.longest, _LONGEST)
+    return int(min(pieces.longest, table.num_embeddings - table.padding_idx - 1))

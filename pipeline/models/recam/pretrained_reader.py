@@ -24,6 +24,7 @@ from pipeline.models.encoder import EMBEDDED, locate_embedded
 from pipeline.models.pinned import load_pretrained, locate_files, strip_path
 
 Style = Literal["filled", "masked"]
+Pool = Literal["option", "first", "mean"]
 Over = Literal["max", "mean"]
 _BETWEEN_RUNS = {"_name_or_path", "transformers_version", "dtype", "torch_dtype", "architectures"}
 
@@ -156,9 +157,10 @@ class Shape:
     """What a reader is but for its transformer."""
 
     style: Style = "filled"
+    pool: Pool = "option"  # of a filled sequence, the states that are scored: the option's, the first, all
     windows_by: Over = "max"  # how the scores of an option's windows are combined
-    has_gloss: bool = False  # of a filled sequence: the option's gloss behind the question
-    wrong: float = 0.0  # of filled sequences: weight of a second head, of what makes an option wrong; 0: there is none
+    has_gloss: bool = False  # of a masked reader: what it knows of an option
+    wrong: float = 0.0  # weight of a second head, of what makes an option wrong; 0: there is none
     dropout: float = 0.1
 
 
@@ -168,11 +170,12 @@ class Batch(NamedTuple):
     ids: Tensor  # [s, t]
     is_piece: Tensor  # [s, t]: no padding
     types: Tensor  # [s, t]
-    start: Tensor  # [s]: where the option begins, or the mask is
-    width: Tensor  # [s]: and how many pieces it is
+    start: Tensor  # [s]: where the option or the masks begin
+    width: Tensor  # [s]: and how many pieces they are
     item: Tensor  # [s]: row of the item
     serves: Tensor  # [s, 5]: the options that the sequence is for; each option of each item has one or more
     options: Tensor  # [n, 5, k]: pieces, padded with -1; of masked readers, else empty
+    glosses: Tensor  # [n, 5, g]: pieces, padded with -1; of masked readers with glosses, else empty
 
 
 class PretrainedReader(nn.Module):
@@ -183,9 +186,16 @@ class PretrainedReader(nn.Module):
         super().__init__()
         self.shape, self.transformer = shape, transformer
         self.drop = nn.Dropout(shape.dropout)
+        width = transformer.config.hidden_size
         if shape.style == "filled":
-            width = transformer.config.hidden_size
             self.dense, self.predict = nn.Linear(width, width), nn.Linear(width, 2 if shape.wrong else 1)
+        else:
+            embedded = transformer.get_input_embeddings().weight.shape[1]
+            if shape.has_gloss:
+                self.ask = _make_zero_layer(width, embedded)
+            if shape.wrong:
+                self.wrong = _make_zero_layer(width, embedded)
+                self.bias = nn.Parameter(torch.zeros(()))
 
     @property
     def encoder(self) -> Any:
@@ -203,22 +213,48 @@ class PretrainedReader(nn.Module):
 
     def _score_filled(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """[s, 5], the same for all options, since a sequence serves one."""
-        place, start = torch.arange(states.shape[1], device=states.device), batch.start.unsqueeze(1)
-        is_option = (place >= start) & (place < start + batch.width.unsqueeze(1))
-        shares = is_option.to(states.dtype) / is_option.sum(dim=1, keepdim=True)
-        pooled = torch.einsum("st,std->sd", shares, states)
+        if self.shape.pool == "first":
+            pooled = states[:, 0]
+        else:
+            place, start = torch.arange(states.shape[1], device=states.device), batch.start.unsqueeze(1)
+            is_option = (place >= start) & (place < start + batch.width.unsqueeze(1))
+            is_pooled = batch.is_piece if self.shape.pool == "mean" else is_option
+            shares = is_pooled.to(states.dtype) / is_pooled.sum(dim=1, keepdim=True)
+            pooled = torch.einsum("st,std->sd", shares, states)
         scores = self.predict(self.drop(torch.tanh(self.dense(self.drop(pooled)))))
         size = batch.serves.shape
         return scores[:, :1].expand(size), scores[:, 1:].expand(size) if self.shape.wrong else None
 
-    def _score_masks(self, states: Tensor, batch: Batch) -> tuple[Tensor, None]:
-        """[s, 5]: mean log probability of an option's pieces, all at the one mask."""
-        masked_states = states[torch.arange(len(states), device=states.device), batch.start]  # [s, d]
-        log_probabilities = compute_logits(self.transformer, masked_states).float().log_softmax(dim=1)
+    def _score_masks(self, states: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """[s, 5]: mean log probability of an option's pieces, each at its mask, or all at the only one."""
+        most, rows = int(batch.width.max()), torch.arange(len(states), device=states.device).unsqueeze(1)
+        offsets = torch.minimum(torch.arange(most, device=states.device), batch.width.unsqueeze(1) - 1)
+        masked_states = states[rows, batch.start.unsqueeze(1) + offsets]  # [s, masks, d]
+        logits = compute_logits(self.transformer, masked_states.flatten(0, 1))
+        log_probabilities = logits.float().log_softmax(dim=1).view(len(states), most, -1)
         options = batch.options[batch.item]  # [s, 5, k]
         is_piece = options >= 0
-        piece_scores = log_probabilities.gather(1, options.clamp(min=0).flatten(1)).view(options.shape)
-        return (piece_scores * is_piece).sum(dim=2) / is_piece.sum(dim=2), None
+        mask = torch.arange(options.shape[2], device=states.device).clamp(max=most - 1)
+        piece_scores = log_probabilities[rows.unsqueeze(2), mask, options.clamp(min=0)]
+        right = (piece_scores * is_piece).sum(dim=2) / is_piece.sum(dim=2)
+        state = self.drop(masked_states.mean(dim=1))
+        if self.shape.has_gloss:
+            right = right + self._score_embeddings(self.ask(state), batch.glosses[batch.item])
+        wrong = self._score_embeddings(self.wrong(state), options) + self.bias if self.shape.wrong else None
+        return right, wrong
+
+    def _score_embeddings(self, queries: Tensor, ids: Tensor) -> Tensor:
+        """Of [s, d] with the mean embedding of the pieces of each option [s, 5, k]: [s, 5]."""
+        is_piece = (ids >= 0).unsqueeze(3)
+        embedded = self.encoder.get_input_embeddings()(ids.clamp(min=0)) * is_piece
+        return torch.einsum("sd,sod->so", queries, embedded.sum(dim=2) / is_piece.sum(dim=2).clamp(min=1))
+
+
+def _make_zero_layer(width: int, out: int) -> nn.Linear:
+    # its output is 0 until it learns, so that training begins with the transformer's own answers
+    layer = nn.Linear(width, out, bias=False)
+    nn.init.zeros_(layer.weight)
+    return layer
 
 
 def combine_windows(scores: Tensor, batch: Batch, over: Over) -> Tensor:

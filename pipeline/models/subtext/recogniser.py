@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import csr_matrix, hstack
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-Pooling = Literal["last", "max"]
+Pooling = Literal["last", "mean", "max", "attention"]
 Comparison = Literal["linear", "product"]
 
 
@@ -54,6 +54,8 @@ class Subtext(nn.Module):
         self.shape = shape
         features = shape.hidden * (2 if shape.is_bidirectional else 1)
         self.extract = nn.LSTM(dim, shape.hidden, batch_first=True, bidirectional=shape.is_bidirectional)
+        if shape.pooling == "attention":
+            self.attend = nn.Linear(features, 1)
         self.alone = nn.Linear(features, shape.meaning)
         self.together = nn.Linear(2 * features, shape.meaning)
         self.compare = nn.Linear((2 if shape.comparison == "linear" else 3) * shape.meaning, classes)
@@ -64,8 +66,15 @@ class Subtext(nn.Module):
         states, (last, _) = self.extract(packed)
         if self.shape.pooling == "last":
             return self._drop_out(last.transpose(0, 1).flatten(1))
-        states, _ = pad_packed_sequence(states, batch_first=True, padding_value=-torch.inf)
-        return self._drop_out(states.amax(dim=1))
+        states, _ = pad_packed_sequence(states, batch_first=True)
+        outside = (torch.arange(states.shape[1]) >= lengths.unsqueeze(1)).unsqueeze(2)
+        if self.shape.pooling == "max":
+            pooled = states.masked_fill(outside, -torch.inf).amax(dim=1)
+        elif self.shape.pooling == "mean":
+            pooled = states.masked_fill(outside, 0).sum(dim=1) / lengths.unsqueeze(1)
+        else:
+            pooled = (self.attend(states).masked_fill(outside, -torch.inf).softmax(dim=1) * states).sum(dim=1)
+        return self._drop_out(pooled)
 
     def forward(self, sentence: tuple[Tensor, Tensor], context: tuple[Tensor, Tensor]) -> Tensor:
         """Compute logits [n, classes] of sentences in contexts: vectors [n, t, d], zeros if empty, and lengths [n]."""
@@ -165,7 +174,9 @@ def _make_vectorizers(cut: Cut, least: int = 1) -> "list[TfidfVectorizer]":
     return [TfidfVectorizer(**option, sublinear_tf=True, min_df=least) for option in options]
 
 
-def _make_rows(vectorizers: "Sequence[TfidfVectorizer]", texts: Sequence[str], contexts: Sequence[str]) -> csr_matrix:
+def _make_rows(vectorizers: "Sequence[TfidfVectorizer]", texts: Sequence[str], contexts: Sequence[str]) -> "csr_matrix":
+    from scipy.sparse import csr_matrix, hstack
+
     surface = [
         (len(text) / _LONG, np.log1p(len(text)), len(set(text) & set(context)) / max(1, len(set(text))))
         for text, context in zip(texts, contexts, strict=True)

@@ -116,17 +116,23 @@ def encode_texts(
 def _iterate_inputs(
     model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], longest: int, keep: Keep
 ) -> Iterator[tuple[int, dict[str, Tensor]]]:
+    """Yield the inputs of some texts at a time, with the number of the first."""
     for start in range(0, len(texts), BATCH):
         part = slice(start, start + BATCH)
         yield start, encode_texts(model, texts[part], contexts[part], longest, keep)
 
 
 def generate(
-    model: Seq2Seq, texts: Sequence[str], contexts: Sequence[str | None], longest: int = SOURCE, **changes: Any
+    model: Seq2Seq,
+    texts: Sequence[str],
+    contexts: Sequence[str | None],
+    beams: int = 4,
+    max_tokens: int = TARGET,
+    longest: int = SOURCE,
 ) -> list[str]:
-    """Generate the most likely meaning of each comment by beam search; for changes see transformers' `generate`."""
+    """Generate the most likely meaning of each comment by beam search; `longest` tokens are read, as in training."""
     unknown = model.tokenizer.unk_token_id
-    options = {"num_beams": 4, "do_sample": False, "max_new_tokens": TARGET} | changes
+    options: dict[str, Any] = {"num_beams": beams, "do_sample": False, "max_new_tokens": max_tokens}
     options["suppress_tokens"] = None if unknown is None else [unknown]
     meanings: list[str] = []
     for _, inputs in _iterate_inputs(model, texts, contexts, longest, "end"):

@@ -3,14 +3,17 @@
 A span is (start, end), from 0, the end not included; spans of a sentence are an array [s, 2].
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.metrics.ndd import distance
 from pipeline.metrics.ndd.distance import MU, Divergence, Floats, IndexArray, MaskedModel, Sentence, SentenceModel
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Mask = npt.NDArray[np.bool_]
 
@@ -88,6 +91,13 @@ Scorer = Callable[..., list[Floats]]
 
 Given a `Limit` of each sentence too, spans that are not selected may have a lower cost, with which they are not either.
 """
+
+
+class TokenModel(Protocol):
+    """A model with a vector for each piece of a sentence."""
+
+    def states(self, sentences: Sequence[Sentence]) -> "Iterator[tuple[int, Tensor]]":
+        """Yield rows of the sentences, in any order, and the states of their pieces, special ones included, [t, d]."""
 
 
 def ndd(
@@ -195,7 +205,7 @@ def cosine(model: SentenceModel) -> Scorer:
     return _score_each(score_spans)
 
 
-def bertscore(model: SentenceModel) -> Scorer:
+def bertscore(model: TokenModel) -> Scorer:
     """Score spans by 1 - F of greedily matched piece states (BERTScore; Zhang et al., 2020; appendix E; NDD-32).
 
     Without weights of rarity and without rescaling, by the last layer; [CLS] and [SEP] count as pieces.

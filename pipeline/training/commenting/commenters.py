@@ -25,6 +25,7 @@ from pipeline.models.commenting.commenters import BEGIN, PAD, SPECIAL, UNKNOWN, 
 from pipeline.models.commenting.relevance import Texts, build_vocabulary
 from pipeline.models.encoder import IndexArray
 from pipeline.training import loop
+from pipeline.training.commenting.relevance import check_frames
 from pipeline.training.loop import TrainingResult, shuffle_batches, sort_batches
 
 log = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ def fit(
     Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits.
     Arguments and errors are as of `relevance.fit`.
     """
+    check_frames(articles, comments)
     articles = articles.filter(pl.col("split").is_in(["train", "validation"]))
     comments = comments.join(articles, on="article_id", how="semi", maintain_order="left")
     is_long = comments["words"].list.len() > recipe.comment_words
@@ -74,16 +76,8 @@ def fit(
     articles = articles.join(comments, on="article_id", how="semi", maintain_order="left")
     if not (articles["split"] == "train").any():
         raise BadInput("comments on articles of the split 'train': expected at least one, found none")
-    train_articles = articles.filter(pl.col("split") == "train")
-    train_comments = comments.join(train_articles, on="article_id", how="semi")
-    texts = [
-        train_articles["title"].list.head(recipe.title_words),
-        train_comments["words"].list.head(recipe.comment_words),
-    ]
-    if recipe.source == "title_and_content":
-        texts.append(train_articles["content"].list.head(recipe.content_words))
-    words = [*SPECIAL, *build_vocabulary(texts, recipe.vocabulary, SPECIAL)]
     generator = loop.seed_all(recipe.seed)
+    words = _build_vocabulary(articles, comments, recipe)
     config = {**asdict(recipe), "kind": "commenter", "words": words, "pairs": comments.height, "too_long": too_long}
     model = models.make_commenter(Network(len(words), recipe).to(device), config, device)
     pairs = _make_pairs(articles, comments, model)
@@ -109,6 +103,16 @@ def fit(
     training_id = loop.hash_facts(asdict(recipe) | {"epochs": None}, *frames)
     outcome = loop.run(epoch, learner, loop.LOSSES, recipe.epochs, state, training_id)
     return TrainingResult(outcome.weights, config | {"best_epoch": outcome.best_epoch}, outcome.history)
+
+
+def _build_vocabulary(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe) -> list[str]:
+    """List the most frequent words of what is read and learnt in the training part."""
+    articles = articles.filter(pl.col("split") == "train")
+    comments = comments.join(articles, on="article_id", how="semi")
+    texts = [articles["title"].list.head(recipe.title_words), comments["words"].list.head(recipe.comment_words)]
+    if recipe.source == "title_and_content":
+        texts.append(articles["content"].list.head(recipe.content_words))
+    return [*SPECIAL, *build_vocabulary(texts, recipe.vocabulary, SPECIAL)]
 
 
 class Pairs(NamedTuple):

@@ -1,10 +1,10 @@
 """Training of the quality scorer on graded comments, or on their likes (commenting, section 6; AAC-34).
 
-    grades    L(w) = mean_i log(1 + e^s_i) - z_i s_i + λ |w|² / 2    z in [0, 1] between the least and the largest
-    likes     L(w) = mean_ij log(1 + e^(s_j - s_i)) + λ |w|² / 2     (i, j) two comments of one article, i with more
+    L(w) = (1 - ρ) mean_i l(s_i, z_i) + ρ mean_ij log(1 + e^(s_j - s_i)) + λ |w|² / 2
 
-λ has the least loss, but for its own term, on the validation part. So have a > 0 and b of the score a s + b; of likes,
-the loss is then (s - z)² / 2, z being log(1 + likes) with mean 0 and deviation 1.
+Grades: z is in [0, 1] between the least and the largest, l(s, z) = log(1 + e^s) - z s. Likes: z is log(1 + likes) with
+mean 0 and deviation 1, l(s, z) = (s - z)² / 2. (i, j) are two comments of one article of which i has the higher target.
+λ has the least loss, but for its own term, on the validation part, as have the a > 0 and b of the score a s + b.
 """
 
 import logging
@@ -18,8 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import torch
-from scipy.optimize import minimize
-from scipy.special import expit
 
 from pipeline.errors import BadInput
 from pipeline.models.commenting import quality as models
@@ -32,13 +30,15 @@ from pipeline.training.loop import TrainingResult
 log = logging.getLogger(__name__)
 PENALTIES = tuple(10 ** (-step / 2) for step in range(1, 11))  # λ, from strong to weak
 _ENOUGH = 20  # comments that a part has at least for the scale of scores to be read off it
+_RANK = {"regression": 0.0, "ranking": 1.0, "both": 0.5}  # ρ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """The numbers of a training."""
 
-    target: Literal["grade", "upvotes"] = "grade"  # of upvotes the order is learnt
+    target: Literal["grade", "upvotes"] = "grade"  # upvotes are learnt as log(1 + likes)
+    objective: Literal["regression", "ranking", "both"] = "regression"
     characters: int = 3  # of the longest n-gram of characters; 0: none
     words: int = 2  # of the longest n-gram of words; 0: none
     buckets: int = 65_536  # that the n-grams of a kind are hashed into
@@ -48,17 +48,17 @@ class Recipe:
     has_embedding: bool = True  # where an encoder is given
     has_relation: bool = True  # where there is an article
     most: int = 50_000  # comments of a part; of more, so many are drawn at random
-    pairs: int = 10  # partners drawn for each comment from its article, of upvotes
+    pairs: int = 10  # partners drawn for each comment from its article, where order is learnt
     penalty: float = 0.001  # λ where no validation part chooses it
     seed: int = 42
 
 
-PROFILES = {"undertone": Recipe(), "upvotes": Recipe(target="upvotes")}
+PROFILES = {"undertone": Recipe(), "upvotes": Recipe(target="upvotes", objective="ranking")}
 """Ours, as the paper has none: for grades, and for likes.
 
-On C3 (12,000 comments, five folds by article) regression on grades and their order do alike (Pearson 0.932; pairs of
-one length 0.616 and 0.609), and regression needs no articles. On likes of Bilibili (16,000, three splits) the few
-comments of very many likes keep a regression from learning.
+Chosen on C3 (12,000 comments, five folds by article), where the three objectives do alike (Pearson 0.932, 0.932, 0.932;
+pairs of one length 0.616, 0.609, 0.616), and regression needs no articles; and on likes of Bilibili (16,000, three
+splits), which the few comments of very many likes keep a regression from learning.
 """
 
 make_recipe = partial(loop.replace_numbers, PROFILES, from_zero={"characters", "words"}, above_zero={"penalty"})
@@ -72,8 +72,8 @@ def fit(
     Rows have text, article_id (null: of no article that others are of), target (grades or likes; null in other parts),
     split; title and content where the article is known. Without an encoder there are no embeddings; `state` is a folder
     that stores them for another training. The same rows, recipe and encoder give the same scorer on one machine.
-    The history has penalty, train_loss and validation_loss (null without a validation part). BadInput if a row has no
-    text or no number as its target, likes are below 0, or there is nothing to learn from.
+    The history has penalty, train_loss and validation_loss (null without a validation part). BadInput if a column is
+    missing, a row has no text or no number as its target, likes are below 0, or there is nothing to learn from.
     """
     parts = _split_rows(rows, recipe)
     has_article = bool(models.mark_articles(rows).any())
@@ -94,6 +94,9 @@ def fit(
 
 
 def _split_rows(rows: pl.DataFrame, recipe: Recipe) -> dict[str, pl.DataFrame]:
+    """Select the training and validation rows with their target as it is learnt."""
+    if absent := sorted({"text", "article_id", "target", "split"} - set(rows.columns)):
+        raise BadInput(f"expected columns text, article_id, target and split; missing {', '.join(absent)}")
     is_learnt = rows["split"].is_in(["train", "validation"])
     used_rows, numbers = rows.filter(is_learnt), (is_learnt.arg_true() + 1)
     models.check_comments(used_rows, numbers)
@@ -144,24 +147,27 @@ class _Data:  # a part as the optimiser sees it
         """Convert slopes by the scores [n] to slopes by the weights."""
         return np.concatenate([self.grams.T @ slopes, self.numbers.T @ slopes, [slopes.sum()]])
 
-    def loss(self, scores: Floats, target: Floats) -> tuple[float, Floats]:
+    def loss(self, scores: Floats, target: Floats, rank: float) -> tuple[float, Floats]:
         """Compute the loss without its penalty, and its slopes by the scores [n]."""
-        if self.is_grade:
-            return self.regress(scores, target)
-        differences, pair_count = scores[self.worse] - scores[self.better], max(len(self.better), 1)
-        sides = (np.bincount(side, expit(differences) / pair_count, len(scores)) for side in (self.worse, self.better))
-        return float(np.logaddexp(0, differences).sum() / pair_count), np.subtract(*sides)
+        from scipy.special import expit
 
-    def regress(self, scores: Floats, target: Floats) -> tuple[float, Floats]:
-        """Compute the loss of a regression on the target, and its slopes by the scores [n]."""
+        count = len(target)
         if self.is_grade:
-            return float(np.mean(np.logaddexp(0, scores) - target * scores)), (expit(scores) - target) / len(target)
-        return float(np.mean((scores - target) ** 2)) / 2, (scores - target) / len(target)
+            value, slopes = float(np.mean(np.logaddexp(0, scores) - target * scores)), expit(scores) - target
+        else:
+            value, slopes = float(np.mean((scores - target) ** 2)) / 2, scores - target
+        value, slopes = (1 - rank) * value, (1 - rank) * slopes / count
+        if rank and len(self.better):
+            differences = scores[self.worse] - scores[self.better]
+            value += rank * float(np.logaddexp(0, differences).mean())
+            push = rank * expit(differences) / len(differences)
+            slopes += np.bincount(self.worse, push, count) - np.bincount(self.better, push, count)
+        return value, slopes
 
 
 def _draw_pairs(rows: pl.DataFrame, recipe: Recipe) -> tuple[IndexArray, IndexArray]:
     """Pair rows of one article, the first with the higher target: each comment meets some drawn at random."""
-    if recipe.target == "grade":
+    if not _RANK[recipe.objective]:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     rated = rows.select("article_id", "target").with_row_index("row").drop_nulls("article_id").sort("article_id", "row")
     row_ids, target = rated["row"].to_numpy().astype(np.int64), rated["target"].to_numpy()
@@ -180,15 +186,15 @@ def _train(
     data: dict[str, _Data], scale: Scale, design: Design, recipe: Recipe, encoder: Encoder | None
 ) -> TrainingResult:
     train = data["train"]
-    if not train.is_grade and not len(train.better):
-        problem = "no article has two comments of different upvotes: their order cannot be learnt"
-        raise BadInput(f"{problem}; give article_id")
+    if _RANK[recipe.objective] and not len(train.better):
+        problem = f"no article has two comments of different {recipe.target}: their order cannot be learnt"
+        raise BadInput(f"{problem}; give article_id, or learn by objective regression")
     weights, penalty, history = _choose_penalty(data, recipe)
     evaluation = data.get("validation", train)
     evaluation = evaluation if len(evaluation.target) >= _ENOUGH and np.ptp(evaluation.target) else train
-    origin, size = (0.0, 1.0) if train.is_grade else train.measure_unit()
+    origin, size = (0.0, 1.0) if recipe.target == "grade" else train.measure_unit()
     slope, offset = 1.0, 0.0
-    if evaluation is not train or not train.is_grade:  # what is regressed is in place in its own part
+    if evaluation is not train or recipe.objective == "ranking":  # what is regressed is in place in its own part
         slope, offset = _fit_line(evaluation, evaluation.compute_scores(weights), evaluation.scale_target(train))
     weights = weights * slope * size
     weights[-1] += offset * size + origin
@@ -213,15 +219,15 @@ def _train(
 
 def _choose_penalty(data: dict[str, _Data], recipe: Recipe) -> tuple[Floats, float, pl.DataFrame]:
     """Return the weights under the best penalty, it, and the losses under each. Each starts where the last ended."""
-    train = data["train"]
+    train, rank = data["train"], _RANK[recipe.objective]
     targets = {name: part.scale_target(train) for name, part in data.items()}
     is_common = np.ones(train.grams.shape[1] + train.numbers.shape[1] + 1, bool)
     is_common[: train.grams.shape[1]] = train.grams.getnnz(axis=0) >= recipe.least
     weights, best, results = np.zeros(len(is_common)), None, []
-    can_choose = "validation" in data and (train.is_grade or len(data["validation"].better) > 0)
+    can_choose = "validation" in data and (rank < 1 or len(data["validation"].better) > 0)
     for penalty in PENALTIES if can_choose else (recipe.penalty,):
-        weights = _minimise(train, targets["train"], penalty, weights, is_common)
-        losses = {name: part.loss(part.compute_scores(weights), targets[name])[0] for name, part in data.items()}
+        weights = _minimise(train, targets["train"], rank, penalty, weights, is_common)
+        losses = {name: part.loss(part.compute_scores(weights), targets[name], rank)[0] for name, part in data.items()}
         results.append((penalty, losses["train"], losses.get("validation")))
         log.info("penalty %.2g: loss %.4f of training, %s of validation", *results[-1])
         if best is None or losses["validation"] < best[0]:
@@ -233,13 +239,16 @@ def _choose_penalty(data: dict[str, _Data], recipe: Recipe) -> tuple[Floats, flo
     return best[1], best[2], pl.DataFrame(results, schema=schema, orient="row")
 
 
-def _minimise(train: _Data, target: Floats, penalty: float, start: Floats, is_common: npt.NDArray[np.bool_]) -> Floats:
+def _minimise(
+    train: _Data, target: Floats, rank: float, penalty: float, start: Floats, is_common: npt.NDArray[np.bool_]
+) -> Floats:
     """Find the weights of least loss; those of rare n-grams stay 0."""
+    from scipy.optimize import minimize
 
     def objective(weights: Floats) -> tuple[float, Floats]:
         all_weights = np.zeros(len(is_common))
         all_weights[is_common] = weights
-        value, slopes = train.loss(train.compute_scores(all_weights), target)
+        value, slopes = train.loss(train.compute_scores(all_weights), target, rank)
         decay = np.append(weights[:-1], 0.0) * penalty  # the bias is free
         return value + float(decay @ weights) / 2, train.gradient(slopes)[is_common] + decay
 
@@ -252,9 +261,10 @@ def _minimise(train: _Data, target: Floats, penalty: float, start: Floats, is_co
 
 def _fit_line(part: _Data, scores: Floats, target: Floats) -> tuple[float, float]:
     """Find slope and offset of least loss between scores and target; the slope rises."""
+    from scipy.optimize import minimize
 
     def objective(line: Floats) -> tuple[float, Floats]:
-        value, slopes = part.regress(line[0] * scores + line[1], target)
+        value, slopes = part.loss(line[0] * scores + line[1], target, 0.0)
         return value, np.array([slopes @ scores, slopes.sum()])
 
     solution = minimize(objective, [1.0, 0.0], jac=True, method="L-BFGS-B", bounds=[(1e-3, 1e3), (None, None)])

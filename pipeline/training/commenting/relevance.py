@@ -7,7 +7,7 @@ relevant to none. The mean reciprocal rank of held-out comments among evenly dra
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,8 @@ from pipeline.models.commenting.relevance import Relevance, Shape, Texts, build_
 from pipeline.models.encoder import IndexArray
 from pipeline.training import loop
 from pipeline.training.loop import TrainingResult
+
+_PARTS = 4  # lengths that a batch's comments are parted by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +72,9 @@ def fit(
     Without a validation part, the training part decides. On a CPU the same rows and recipe give the same bits. Articles
     have article_id, each once; title and content, lists of words; and split (others than train and validation are
     ignored). Comments have the article_id of an article, and words, a list. For `state` see `loop.run`; a training that
-    resumes may have more epochs. BadInput for nothing to learn from, or no comment foreign to an article.
+    resumes may have more epochs. BadInput for other frames, nothing to learn from, or no comment foreign to an article.
     """
+    check_frames(articles, comments)
     generator = loop.seed_all(recipe.seed)
     pairs = _make_pairs(articles, comments, recipe)
     model = Relevance(len(pairs.words), recipe).to(device)
@@ -94,6 +97,32 @@ def list_first_words(articles: pl.DataFrame, recipe: Recipe) -> pl.Series:
 def list_words(articles: pl.DataFrame, recipe: Recipe) -> pl.Series:
     """List all words of each article's title, or of title and content."""
     return articles.select(pl.concat_list("title", "content") if recipe.reads == "both" else "title").to_series()
+
+
+def check_frames(articles: pl.DataFrame, comments: pl.DataFrame, *extra_columns: str) -> None:
+    """Raise BadInput if articles and comments are not as `fit` takes them, or extra columns of comments are missing."""
+    _check_columns("articles", articles, ("article_id", "split", "title", "content"))
+    _check_columns("comments", comments, ("article_id", "words", *extra_columns))
+    expected, kind = (frame["article_id"].dtype for frame in (articles, comments))
+    if kind != expected:
+        raise BadInput(f"comments to train on: field 'article_id' should be {expected} as of articles, found {kind}")
+    if repeated := articles.filter(pl.col("article_id").is_duplicated())["article_id"].to_list():
+        raise BadInput(f"articles to train on: {str(repeated[0])!r} is there more than once")
+    if len(unmatched := comments.join(articles, on="article_id", how="anti")["article_id"]):
+        problem = f"{len(unmatched)} are of articles that are not there, as {str(unmatched[0])!r}"
+        raise BadInput(f"comments to train on: {problem}")
+
+
+def _check_columns(name: str, frame: pl.DataFrame, columns: Sequence[str]) -> None:
+    if missing := [column for column in columns if column not in frame.columns]:
+        raise BadInput(f"{name} to train on: there is no column {', '.join(missing)}")
+    for column in columns:
+        field, kind = f"{name} to train on: field {column!r}", frame[column].dtype
+        if null_count := frame[column].null_count():
+            raise BadInput(f"{field} is null in {null_count} of {frame.height}")
+        is_list = kind == pl.List(pl.String) and not frame[column].explode().null_count()
+        if column in ("title", "content", "words") and not is_list:
+            raise BadInput(f"{field} should be lists of words, found {kind} or a null")
 
 
 def draw_rows(count: int, size: int, generator: torch.Generator) -> IndexArray:
@@ -193,9 +222,13 @@ class _Training:  # a model in training, and the comments that evaluate it
         """Score the comment of each pair [n], and others [n, k], for the article of the pair: [n, 1 + k]."""
         article_rows, article = np.unique(self.pairs.article[pairs], return_inverse=True)
         comment_rows, comment = np.unique(np.column_stack([self.pairs.comment[pairs], foreign]), return_inverse=True)
-        queries = self.model.encode_articles(self.pairs.articles.pad(article_rows, self.model.bias.device))
-        vectors = self.model.encode_by_length(self.pairs.comments, comment_rows)
-        place = torch.from_numpy(comment.reshape(len(pairs), -1))
+        device = self.model.bias.device
+        queries = self.model.encode_articles(self.pairs.articles.pad(article_rows, device))
+        # short and long comments apart: most are short, and padding costs what words do
+        order = np.argsort(self.pairs.comments.lengths()[comment_rows], kind="stable")
+        parts = np.array_split(comment_rows[order], min(_PARTS, len(order)))
+        vectors = torch.cat([self.model.encode_comments(self.pairs.comments.pad(part, device)) for part in parts])
+        place = torch.from_numpy(np.argsort(order)[comment.reshape(len(pairs), -1)])
         return self.model.score(queries[torch.from_numpy(article)].unsqueeze(1), vectors[place])
 
     @torch.inference_mode()

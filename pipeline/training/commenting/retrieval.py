@@ -8,7 +8,7 @@ stage 2 the first ones of an article and the 30,000 most frequent. Candidates ar
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from pipeline.training.commenting.relevance import Recipe
 from pipeline.training.loop import TrainingResult, read_recipe
 
 log = logging.getLogger(__name__)
+_ROWS = 512  # candidates encoded at a time
 Words = Sequence[Sequence[str]]  # of each text
 RESULT_SCHEMA = {  # columns of `comment`
     **dict.fromkeys(("row", "rank"), pl.Int64), **dict.fromkeys(("comment_id", "text"), pl.String),
@@ -51,6 +52,7 @@ def fit(
     Comments have also comment_id and text (as it was written). Other arguments and errors are as of `relevance.fit`;
     the profile ir_t reads titles, ir_tc titles and contents, in both stages.
     """
+    relevance.check_frames(articles, comments, "comment_id", "text")
     result = relevance.fit(articles, comments, recipe, state, device=device)
     train = articles.filter(pl.col("split") == "train")
     train = train.join(comments, on="article_id", how="semi", maintain_order="left")
@@ -90,6 +92,11 @@ def _make_bank(articles: pl.DataFrame, comments: pl.DataFrame, recipe: Recipe, w
         arrays[name] = np.frombuffer(bytearray("".join(text).encode()), np.uint8)
         arrays[f"{name}_at"] = np.insert(text.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy(), 0, 0)
     return {name: torch.from_numpy(value) for name, value in (arrays | {"of_article": starts.astype(np.int64)}).items()}
+
+
+def _read_strings(bank: dict[str, Tensor], name: str, places: Iterable[int]) -> list[str]:
+    data, offsets = bank[name].numpy(), bank[f"{name}_at"].numpy()
+    return [data[offsets[place] : offsets[place + 1]].tobytes().decode() for place in places]
 
 
 def comment(
@@ -133,14 +140,25 @@ def _list_candidates(bank: dict[str, Tensor], places: IndexArray) -> pl.DataFram
 
 @torch.inference_mode()
 def _score_candidates(commenter: Commenter, texts: pl.Series, candidates: pl.DataFrame) -> npt.NDArray[np.float32]:
-    """Compute conv(x, c) of each candidate; distinct texts are encoded once."""
+    """Compute conv(x, c) of each candidate; distinct texts are encoded a block at a time."""
     model, recipe, bank = commenter.model, commenter.recipe, commenter.bank
+    device = model.bias.device
     article_texts = models.number_words(texts, commenter.words, recipe.title + recipe.content)
-    queries = model.encode_articles(article_texts.pad(np.arange(len(texts)), model.bias.device))
-    distinct, places = np.unique(candidates["text"].to_numpy(), return_inverse=True)
-    vectors = model.encode_by_length(Texts(bank["rows"].numpy(), bank["rows_at"].numpy()), distinct)
-    articles, comments = queries[candidates["row"].to_torch()], vectors[torch.from_numpy(places)]
-    scores: npt.NDArray[np.float32] = model.score(articles, comments).cpu().numpy()
+    queries = model.encode_articles(article_texts.pad(np.arange(len(texts)), device))
+    bank_texts = Texts(bank["rows"].numpy(), bank["rows_at"].numpy())
+    rows, numbers = candidates["row"].to_numpy(), candidates["text"].to_numpy()
+    order = np.lexsort((numbers, bank_texts.lengths()[numbers]))  # texts of about one length together: little is padded
+    sorted_texts = numbers[order]
+    starts = np.flatnonzero(np.diff(sorted_texts, prepend=-1, append=-1))  # of each distinct text, and the end
+    distinct = sorted_texts[starts[:-1]]
+    scores = np.empty(len(order), np.float32)
+    for start in range(0, len(distinct), _ROWS):
+        ends = starts[start : start + _ROWS + 1]
+        part = order[ends[0] : ends[-1]]
+        vectors = model.encode_comments(bank_texts.pad(distinct[start : start + _ROWS], device))
+        candidate_rows = torch.from_numpy(np.repeat(np.arange(len(ends) - 1), np.diff(ends)))
+        part_queries = queries[torch.from_numpy(rows[part])]
+        scores[part] = model.score(part_queries, vectors[candidate_rows]).cpu().numpy()
     return scores
 
 
@@ -160,11 +178,7 @@ def _rank_candidates(candidates: pl.DataFrame, scores: npt.NDArray[np.float32], 
 def _make_rows(bank: dict[str, Tensor], best_rows: pl.DataFrame, neighbours: Nearest) -> pl.DataFrame:
     index = (best_rows["row"].to_numpy(), best_rows["neighbour"].to_numpy())
     places = {"comment": best_rows["comment"], "text": best_rows["text"], "article": neighbours.places[index].tolist()}
-    texts = {}
-    for name, part in places.items():
-        data, offsets = bank[name].numpy(), bank[f"{name}_at"].numpy()
-        values = [data[offsets[place] : offsets[place + 1]].tobytes().decode() for place in part]
-        texts[name] = pl.Series(values, dtype=pl.String)
+    texts = {name: pl.Series(_read_strings(bank, name, part), dtype=pl.String) for name, part in places.items()}
     strings = {"comment_id": texts["comment"], "text": texts["text"], "article_id": texts["article"]}
     cosine = pl.Series(neighbours.cosines[index].astype(np.float64))
     rows = best_rows.select("row", "rank", "relevance", cosine=cosine, **strings)

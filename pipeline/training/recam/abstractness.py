@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import scipy
 import torch
 from torch import Tensor, nn
 
@@ -87,6 +86,8 @@ class Abstractness(nn.Module):
 @torch.no_grad()
 def score_vectors(model: Abstractness, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Compute the concreteness of words from their vectors [n, d], of the scorer's width: the members' mean, [n]."""
+    if vectors.ndim != 2 or vectors.shape[1] != len(model.mean):
+        raise ValueError(f"expected vectors [n, {len(model.mean)}], got {list(vectors.shape)}")
     model.eval()
     out = np.empty(len(vectors), np.float64)
     for start in range(0, len(vectors), _SCORED):
@@ -125,8 +126,9 @@ def _match_vectors(ratings: Ratings, source: Source) -> tuple[pl.DataFrame, Vect
     is_known = pl.Series(features.is_known)
     rows, unknown = ratings.rows.filter(is_known), ratings.rows.filter(~is_known)
     if rows.height < 2:
-        problem = f"{rows.height} of the {len(is_known)} words of {ratings.name} have a vector"
-        raise BadInput(f"{problem}; expected two or more")
+        raise BadInput(
+            f"{rows.height} of the {len(is_known)} words of {ratings.name} have a vector; expected two or more"
+        )
     return rows, features.vectors[features.is_known], unknown.select("word", reason=pl.lit("no_vector"))
 
 
@@ -161,8 +163,9 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], source: Source) -> 
     if (config["encoder_revision"], config["encoder_pooling"]) != source_encoder:
         raise BadInput(f"the scorer was trained with {config['encoder'] or 'word vectors'}; give the same")
     if isinstance(source, WordVectors) and source.vectors.shape[1] != config["dim"]:
-        width = source.vectors.shape[1]
-        raise BadInput(f"the scorer was trained on {config['dim']} dimensions; the vectors have {width}")
+        raise BadInput(
+            f"the scorer was trained on {config['dim']} dimensions; the vectors have {source.vectors.shape[1]}"
+        )
     model = Abstractness(config["dim"], loop.read_recipe(Recipe, config))
     model.load_state_dict(tensors)
     return partial(predict, model.eval(), source)
@@ -181,9 +184,11 @@ def predict(model: Abstractness, source: Source, words: Sequence[str]) -> Floats
 
 def pearson(gold: Floats, predicted: Floats) -> tuple[float, float]:
     """Compute Pearson's r and its two-sided p; 0 and 1 where one side is constant."""
+    from scipy import stats
+
     if np.ptp(gold) == 0 or np.ptp(predicted) == 0:
         return 0.0, 1.0
-    result = scipy.stats.pearsonr(gold, predicted)
+    result = stats.pearsonr(gold, predicted)
     return float(result.statistic), float(result.pvalue)
 
 

@@ -43,6 +43,7 @@ class Recipe:
     tuned_layers: int = 100  # last layers that learn; with all of them the first embeddings but those of words
     is_embedding_tuned: bool = False  # words' too
     precision: Precision = "float32"  # of what is multiplied; bfloat16 is about twice as fast where the hardware has it
+    is_checkpointed: bool = False  # less memory on a GPU, a third more time
     learning_rate: float = 5e-4
     warmup: float = 0.06  # share of the steps in which the learning rate rises; then it falls to 0
     weight_decay: float = 0.01
@@ -82,17 +83,16 @@ def fit(
     if not transformer.is_headed:
         _set_unigram_bias(module, [row for row, is_row_held in zip(rows, is_held, strict=True) if not is_row_held])
     models.freeze(module.base_model, recipe.tuned_layers, recipe.is_embedding_tuned)
+    if recipe.is_checkpointed:
+        module.activation_checkpointing_enable({"use_reentrant": False})
     training = _Training(module.to(device), recipe, pieces, rows, is_held, generator)
     criterion = loop.Criterion(("loss", "cross_entropy", "accuracy", "count"), best_by="cross_entropy", is_loss=True)
     training_id = loop.hash_facts((asdict(recipe), transformer.revision), pl.DataFrame({"text": texts}))
     outcome = loop.run(training.epoch, training.learner, criterion, recipe.epochs, state, training_id)
     loop.load_weights(module, outcome.weights)
-    with tempfile.TemporaryDirectory() as folder:
-        transformer.tokenizer.save_pretrained(folder)
-        tokenizer = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(folder).iterdir())}
     config = {
         **asdict(recipe), "kind": "masked_lm", "encoder": transformer.name, "encoder_revision": transformer.revision,
-        "architecture": models.describe_architecture(module), "tokenizer": tokenizer,
+        "architecture": models.describe_architecture(module), "tokenizer": _read_tokenizer_files(transformer.tokenizer),
         "texts": len(set(texts)), "pieces": int(sum(map(len, rows))), "best_epoch": outcome.best_epoch,
     }  # fmt: skip
     return TrainingResult(loop.copy_weights(module), config, outcome.history)
@@ -151,11 +151,13 @@ def make_optimiser(
     )
 
 
-def set_learning_rate(optimiser: torch.optim.Optimizer, step: int, steps: int, warmup: float) -> None:
-    """Set the learning rates of a step, from 0: they rise in the first share of all steps, then fall."""
+def set_learning_rate(
+    optimiser: torch.optim.Optimizer, step: int, steps: int, warmup: float, is_falling: bool = True
+) -> None:
+    """Set the learning rates of a step, from 0: they rise in the first share of all steps, then fall or stay."""
     warmup_steps = max(1, round(steps * warmup))
     share = min((step + 1) / warmup_steps, 1.0)
-    if step >= warmup_steps:
+    if is_falling and step >= warmup_steps:
         share = (steps - step) / max(1, steps - warmup_steps)
     for group in optimiser.param_groups:
         group["lr"] = group["full"] * share
@@ -218,6 +220,12 @@ class _Training:  # a model in training, and the sequences that it learns from a
             entropy += cross_entropy(predicted, truth, reduction="sum").item()
             right_count, count = right_count + int((predicted.argmax(dim=1) == truth).sum()), count + len(truth)
         return entropy / max(count, 1), right_count / max(count, 1), count
+
+
+def _read_tokenizer_files(tokenizer: Any) -> dict[str, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save_pretrained(folder)
+        return {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(folder).iterdir())}
 
 
 def write(path: Path, result: TrainingResult) -> None:

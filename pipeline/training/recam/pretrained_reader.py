@@ -59,8 +59,6 @@ def make_recipe(profile: str, **changes: Any) -> Recipe:
         number, most = getattr(recipe, name), getattr(recipe, limit)
         if number > most:
             raise BadInput(f"{name} should be {most} at most, the {limit}{reason}; found {number}")
-    if recipe.style == "masked" and (recipe.has_gloss or recipe.wrong):
-        raise BadInput("a masked reader has neither glosses nor a head of wrong answers; take style=filled")
     return recipe
 
 
@@ -94,6 +92,8 @@ def fit(
     pretrained_reading.check_length(recipe, pieces)
     option_glosses = pretrained_reading.list_glosses(items, glosses or {}, recipe)
     model = _make_model(transformer.module, recipe).to(device)
+    if recipe.is_checkpointed:
+        model.transformer.activation_checkpointing_enable({"use_reentrant": False})
     is_held = (items["split"] == "validation").to_numpy()
     inputs = pretrained_reading.read(items, recipe, pieces, option_glosses)
     training = _Training(model, inputs, is_held, generator)
@@ -174,7 +174,7 @@ class _Training:
                 loss.backward()  # type: ignore[no-untyped-call]
                 total += loss.item() * len(rows)
             nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
-            set_learning_rate(optimiser, number, steps, self.recipe.warmup)
+            set_learning_rate(optimiser, number, steps, self.recipe.warmup, self.recipe.is_falling)
             optimiser.step()
         return total / len(self.train)
 

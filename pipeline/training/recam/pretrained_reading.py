@@ -35,6 +35,7 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 class Recipe(Shape):
     """The numbers of a training; the paper names the options and none of the numbers."""
 
+    masks: Literal["one", "each"] = "one"  # for a placeholder, or for each piece of an option
     passage: Literal["first", "relevant"] = "first"  # what is read of one that is too long, see `select_sentences`
     window: int = 160  # pieces of the passage in a sequence
     stride: int = 80  # pieces from a window's beginning to the next one's
@@ -47,9 +48,11 @@ class Recipe(Shape):
     tuned_layers: int = 100  # last layers that learn; with all of them the first embeddings but those of words
     is_embedding_tuned: bool = False  # words' too
     precision: Precision = "float32"  # of what is multiplied; bfloat16 is about twice as fast where the hardware has it
+    is_checkpointed: bool = False  # less memory on a GPU, a third more time
     learning_rate: float = 5e-5
     faster: float = 1.0  # so many times as fast learn the heads that are new
-    warmup: float = 0.1  # share of the steps in which the learning rate rises; then it falls to 0
+    is_falling: bool = True  # the learning rate, to 0; else it stays, as for averaged weights
+    warmup: float = 0.1  # share of the steps in which the learning rate rises
     weight_decay: float = 0.01
     clip: float = 1.0  # longest gradient
     batch: int = 16  # items
@@ -68,7 +71,7 @@ def list_glosses(items: pl.DataFrame, glosses: Mapping[str, Sequence[str]], reci
 
 def check_length(recipe: Recipe, pieces: Pieces) -> None:
     """Raise BadInput if the longest sequence is longer than the encoder reads."""
-    gloss = recipe.longest_gloss + len(pieces.between) if recipe.has_gloss else 0
+    gloss = recipe.longest_gloss + len(pieces.between) if recipe.has_gloss and recipe.style == "filled" else 0
     around = len(pieces.before) + len(pieces.between) + len(pieces.after)
     longest = recipe.window + 2 * recipe.longest_question + _OPTION + gloss + around
     if longest > pieces.longest:
@@ -179,8 +182,10 @@ def make_batch(inputs: Inputs, item_rows: Sequence[int]) -> Batch:
     first_type, second_type = pieces.types
     types = torch.where(place < torch.tensor(heads).unsqueeze(1), first_type, second_type)
     starts, widths, items, served = map(torch.tensor, zip(*rows, strict=True))
-    options = _pad_pieces([inputs.options[row] for row in item_rows] if recipe.style == "masked" else [])
-    return Batch(ids, place < lengths, types, starts, widths, items, served, options)
+    is_masked = recipe.style == "masked"
+    options = _pad_pieces([inputs.options[row] for row in item_rows] if is_masked else [])
+    glosses = _pad_pieces([inputs.glosses[row] for row in item_rows] if is_masked and inputs.glosses else [])
+    return Batch(ids, place < lengths, types, starts, widths, items, served, options, glosses)
 
 
 def _list_fillings(inputs: Inputs, row: int) -> Iterator[tuple[list[int], list[int], list[bool]]]:
@@ -190,8 +195,11 @@ def _list_fillings(inputs: Inputs, row: int) -> Iterator[tuple[list[int], list[i
         for position, option in enumerate(options):
             gloss = [*pieces.between, *inputs.glosses[row][position]] if inputs.glosses else []
             yield option, gloss, [i == position for i in range(len(options))]
-    else:
+    elif inputs.recipe.masks == "one":
         yield [pieces.mask], [], [True] * len(options)
+    else:
+        for count in sorted({len(option) for option in options}):
+            yield [pieces.mask] * count, [], [len(option) == count for option in options]
 
 
 def _pad_pieces(rows: list[list[list[int]]]) -> Tensor:

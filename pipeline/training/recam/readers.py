@@ -223,14 +223,16 @@ class _Training:  # a model in training, and the items that it learns from and i
             return cross_entropy(scores, torch.from_numpy(truth).to(scores.device))
         truth_positions = torch.from_numpy(np.searchsorted(pool, truth))
         # what is in the pool stands for what is not: an answer that comes with many batches is no likelier
-        # (each candidate's chance to be scored with an item of another answer; Bengio and Senécal, 2008)
-        count = len(self.model.answers)
-        sampled_share = min(self.recipe.drawn or count, count) / count
-        share = np.bincount(self.inputs.truth[self.train], minlength=count) / len(self.train)
-        chances = 1 - (1 - sampled_share) * (1 - share) ** (self.recipe.batch - 1)
-        corrected = scores - torch.from_numpy(chances[pool]).log().to(scores)
+        corrected = scores - torch.from_numpy(self._estimate_chances()[pool]).log().to(scores)
         is_right = nn.functional.one_hot(truth_positions, len(pool)).bool().to(scores.device)
         return cross_entropy(torch.where(is_right, scores, corrected), truth_positions.to(scores.device))
+
+    def _estimate_chances(self) -> Floats:
+        """Estimate each candidate's chance to be scored with an item of another answer (Bengio and Senécal, 2008)."""
+        count = len(self.model.answers)
+        sampled_share = min(self.recipe.drawn or count, count) / count
+        share = np.bincount(self.inputs.truth[self.train], minlength=count) / max(len(self.train), 1)
+        return 1 - (1 - sampled_share) * (1 - share) ** (self.recipe.batch - 1)
 
 
 class TrainedReader(NamedTuple):

@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-import scipy
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding, embedding_bag
@@ -97,19 +96,13 @@ class Reader:
         if not self.recipe.has_context:
             contexts = [""] * len(texts)
         distinct = {text: row for row, text in enumerate(dict.fromkeys([*texts, *contexts]))}
-        if self.encoder:
-            module = self.encoder.module
-            longest = min(self.recipe.longest, module.max_seq_length)
-            ids = module.tokenizer(list(distinct), truncation=True, max_length=longest)["input_ids"]
-            rows, extra = [torch.tensor(piece_ids).unsqueeze(1) + 1 for piece_ids in ids], None
-        else:
-            rows, extra = self._index_words(list(distinct))
+        rows, extra = self._index_pieces(list(distinct)) if self.encoder else self._index_words(list(distinct))
         logits = self.linear.logits(texts, contexts, self.split_words) if self.linear else None
         numbers = np.array([[distinct[text] for text in column] for column in (texts, contexts)], np.int64)
         tensor = None if logits is None else torch.from_numpy(logits).float()
         return Inputs(rows, extra, numbers[0], numbers[1], tensor)
 
-    def _index_words(self, texts: list[str]) -> tuple[list[Tensor], Tensor]:
+    def _index_words(self, texts: list[str]) -> tuple[list[Tensor], Tensor | None]:
         unknown_ids: dict[str, int] = {}
 
         def index(word: str) -> int:
@@ -122,6 +115,12 @@ class Reader:
         means = [find_rows(self.place, word) or [0] for word in unknown_ids]
         width = max(map(len, means), default=1)
         return rows, torch.tensor([mean + [0] * (width - len(mean)) for mean in means]).reshape(-1, width)
+
+    def _index_pieces(self, texts: list[str]) -> tuple[list[Tensor], None]:
+        assert self.encoder is not None
+        tokenizer = self.encoder.module.tokenizer
+        ids = tokenizer(texts, truncation=True, max_length=min(self.recipe.longest, self.encoder.module.max_seq_length))
+        return [torch.tensor(piece_ids, dtype=torch.int64).unsqueeze(1) + 1 for piece_ids in ids["input_ids"]], None
 
 
 POSITIVE = "1"  # the class of texts with subtext
@@ -289,6 +288,8 @@ class _Training:  # a model in training, and its training and validation rows
 
     def fit_temperature(self) -> float:
         """Return the temperature with the least loss on the validation part; 1 if there is none."""
+        from scipy.optimize import minimize_scalar
+
         if "validation" not in self.inputs:
             return 1.0
         predicted, truth = _predict(self.model, self.inputs["validation"]), self.truth["validation"]
@@ -297,7 +298,7 @@ class _Training:  # a model in training, and its training and validation rows
             likelihoods = _calibrate(predicted, math.exp(scale), self.shares)[np.arange(len(truth)), truth]
             return -float(np.mean(np.log(np.clip(likelihoods, 1e-12, 1))))
 
-        return round(math.exp(scipy.optimize.minimize_scalar(loss, bounds=(-3, 3), method="bounded").x), 6)
+        return round(math.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x), 6)
 
 
 @torch.no_grad()
@@ -337,6 +338,8 @@ def load(tensors: dict[str, Tensor], config: dict[str, Any], encoder: Encoder | 
 
 def predict_probabilities(model: SubtextModel, texts: Sequence[str], contexts: Sequence[str]) -> Floats:
     """Predict calibrated class probabilities [n, classes]. Each text needs a context, maybe empty (CSD-01)."""
+    if len(texts) != len(contexts):
+        raise ValueError(f"{len(texts)} texts and {len(contexts)} contexts: expected one context a text, maybe empty")
     out = np.empty((len(texts), len(model.classes)), np.float64)
     for start in range(0, len(texts), ROWS):
         part = slice(start, start + ROWS)

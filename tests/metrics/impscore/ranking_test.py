@@ -60,9 +60,11 @@ def test_w_follows_from_friedman(ratings: np.ndarray) -> None:
 
 @pytest.mark.parametrize(("gold", "scores"), [((1,), (1,)), ((1, 2), (1, 2, 3)), ((), ())])
 def test_too_few_or_unequal_is_an_error(gold: tuple[int, ...], scores: tuple[int, ...]) -> None:
-    """Fewer than two items, or unequal lengths, have no rank correlation."""
+    """Fewer than two items, or unequal lengths, have no rank correlation; an unknown measure is refused."""
     with pytest.raises(ValueError, match="equally long"):
         kendall_tau(gold, scores)
+    with pytest.raises(ValueError, match="kendall or spearman"):
+        studies.agreement_matrix(np.zeros((2, 1, 3)), "pearson")
 
 
 def test_mean_correlations_reproduce_table_5() -> None:
@@ -73,7 +75,7 @@ def test_mean_correlations_reproduce_table_5() -> None:
             schema=["group", "level", "value"], orient="row",
         )  # fmt: skip
         actual = studies.average_correlations(rows)
-        assert actual == pytest.approx((tau, rho, 5), abs=1e-6)
+        assert (actual.kendall_tau, actual.spearman_rho, actual.group_count) == pytest.approx((tau, rho, 5), abs=1e-6)
         assert studies.average_correlations(rows.sample(fraction=1, shuffle=True, seed=3)) == actual
 
 

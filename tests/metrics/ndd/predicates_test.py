@@ -73,7 +73,7 @@ def test_it_is_the_distance_of_sentence_and_edit() -> None:
     for edit, divergence in (("delete", "kl"), ("mask", "hellinger"), ("stop_word", "kl_reversed")):
         actual = score_words(Left(), texts, edit, divergence=divergence)
         for text, values in zip(texts, actual, strict=True):
-            edits = list_edits(text, edit)
+            edits = list_edits(text, edit, {"mask": "[MASK]", "stop_word": "a"}.get(edit, ""))
             expected = distances(Left(), [text] * len(text), edits, divergence=divergence, weights="mean")
             assert values == pytest.approx(expected, abs=1e-7)
 
@@ -151,6 +151,8 @@ def test_the_two_auc_differ() -> None:
     first, second = [np.array([1.0, 4.0, 4.0]), np.array([2.0])], [np.array([30.0, 10.0, 20.0]), np.array([4.0])]
     assert [scores.tolist() for scores in ensemble([first, second])] == [[15.5, 7.0, 12.0], [3.0]]
     assert [scores.tolist() for scores in ensemble([first])] == [scores.tolist() for scores in first]
+    with pytest.raises(BadInput, match=r"scores of the same words from every edit, found \[4, 3\]"):
+        ensemble([first, first[:1]])
 
 
 def test_what_is_left_out_is_counted() -> None:

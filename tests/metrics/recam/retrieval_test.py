@@ -11,13 +11,15 @@ LISTS = [["trust", "hope"], ["hope", "trust", "power"], ["power", "hope"], []]
 
 
 def test_by_hand() -> None:
-    """First, third, nowhere, in an empty list: MRR is (1 + 1/3) / 4."""
+    """First, third, nowhere, in an empty list: MRR is (1 + 1/3) / 4; no ranks at all have no numbers."""
     right = ["trust", "power", "trust", "hope"]
     ranks = find_ranks(LISTS, right)
     assert ranks.tolist() == [1, 3, 0, 0]
     assert mrr(ranks) == pytest.approx(1 / 3)
     assert find_ranks([["a", "b", "b"], ["B", "b"]], ["b", "B"]).tolist() == [2, 1]  # the better place, the same case
     assert report(LISTS, right) == pytest.approx((1 / 3, 0.25, 0.5, 0.5, 4))
+    with pytest.raises(ValueError, match="at least one rank"):
+        report([], [])
     with pytest.raises(ValueError, match="zip"):
         find_ranks([["a"]], ["a", "b"])
 

@@ -13,21 +13,22 @@ from pipeline.models.decoding import Decoding
 WORDS = [*SPECIAL, *"雨又停了吗真好看呀", "the", "rain", "stops"]
 TITLES = [["雨", "停"], ["the", "rain", "stops", "又", "停", "了"], [], ["快", "看"]]
 CONTENTS = [["又", "停", "了", "吗"], None, ["好"], list("雨又停了吗真好")]
+KINDS = [(unit, flag) for unit in ("lstm", "gru") for flag in (True, False)]
 
 
 def make_config(**changes: Any) -> dict[str, Any]:
     sizes = {"title_words": 5, "content_words": 6, "comment_words": 4, "embedding": 6, "hidden": 5}
-    kinds = {"kind": "commenter", "source": "title_and_content", "has_attention": True}
+    kinds = {"kind": "commenter", "source": "title_and_content", "unit": "lstm", "has_attention": True}
     return {**sizes, **kinds, "words": WORDS, **changes}
 
 
-def make_model(has_attention: bool = True, **changes: Any) -> Commenter:
+def make_model(unit: Any = "lstm", has_attention: bool = True, **changes: Any) -> Commenter:
     """Make a commenter of large random weights, so that its probabilities are far apart."""
     with torch.random.fork_rng():
         torch.manual_seed(2)
-        network = Network(len(WORDS), Shape(embedding=6, hidden=5, has_attention=has_attention))
+        network = Network(len(WORDS), Shape(embedding=6, hidden=5, unit=unit, has_attention=has_attention))
     tensors = {name: value * 3 for name, value in network.state_dict().items()}
-    return commenters.load(tensors, make_config(has_attention=has_attention, **changes))
+    return commenters.load(tensors, make_config(unit=unit, has_attention=has_attention, **changes))
 
 
 def list_words(comments: list[list[commenters.Comment]]) -> list[list[list[str]]]:
@@ -43,17 +44,20 @@ def test_what_is_read_of_an_article() -> None:
     assert commenters.encode_article(both_parts, [], None) == [END]
     assert commenters.encode_article(both_parts, ["雨"] * 9, ["又"] * 9) == [word["雨"]] * 5 + [END] + [word["又"]] * 6
     assert commenters.encode_article(both_parts, list(SPECIAL)) == [UNKNOWN] * 4 + [END]  # no marks of ours
+    with pytest.raises(BadInput, match="lists of words; found a text"):
+        commenters.encode_article(both_parts, "雨又停了")
+    word = {word: number for number, word in enumerate(WORDS)}
     assert commenters.encode_comment(make_model(), ["真", "快"]) == [word["真"], UNKNOWN, END]
     assert commenters.encode_comment(make_model(), ["真"] * 4) == [word["真"]] * 4 + [END]
     assert commenters.encode_comment(make_model(), ["真"] * 5) == [word["真"]] * 4
     assert commenters.encode_comment(make_model(), []) == [END]
 
 
-@pytest.mark.parametrize("has_attention", [True, False])
+@pytest.mark.parametrize(("unit", "has_attention"), KINDS)
 @pytest.mark.parametrize("method", ["beam", "sample"])
-def test_batches_and_padding_change_nothing(has_attention: bool, method: Any) -> None:
+def test_batches_and_padding_change_nothing(unit: str, has_attention: bool, method: Any) -> None:
     """An article alone, with longer ones beside it, or in another batch, gets the same comments."""
-    commenter = make_model(has_attention)
+    commenter = make_model(unit, has_attention)
     decoding = Decoding(method=method, beams=3, best=3, longest=7)
     expected = commenters.generate_candidates(commenter, TITLES, CONTENTS, decoding)
     for batch in (1, 3):
@@ -65,10 +69,10 @@ def test_batches_and_padding_change_nothing(has_attention: bool, method: Any) ->
     assert list_words(later) == list_words(expected)[2:]
 
 
-@pytest.mark.parametrize("has_attention", [True, False])
-def test_step_by_step_is_all_at_once(has_attention: bool) -> None:
+@pytest.mark.parametrize(("unit", "has_attention"), KINDS)
+def test_step_by_step_is_all_at_once(unit: str, has_attention: bool) -> None:
     """The log probability of decoding is that of the network reading the whole comment, as in training."""
-    commenter = make_model(has_attention)
+    commenter = make_model(unit, has_attention)
     ((comment,),) = commenters.generate_candidates(commenter, TITLES[3:], CONTENTS[3:], Decoding(longest=7))
     source = commenters.pad_rows([commenters.encode_article(commenter, TITLES[3], CONTENTS[3]), [END] * 12])
     target = [WORDS.index(word) for word in comment.words] + ([END] if len(comment.words) < 7 else [])
@@ -93,7 +97,7 @@ def test_additive_attention_by_hand() -> None:
 
 def test_without_attention_the_first_state_is_all_that_is_known() -> None:
     """Articles differ in what is written, and the decoder's first state is made of both directions' final states."""
-    network = make_model(has_attention=False).network
+    network = make_model("lstm", has_attention=False).network
     short, long = [5, 6], [5, 6, 7, 8]
     memory, (state, cell) = network.read(commenters.pad_rows([short, long]))
     hidden = network.shape.hidden

@@ -127,9 +127,17 @@ def test_absent_article_columns_are_null_ones(caplog: pytest.LogCaptureFixture) 
     assert alone[0] != score_comments(make_scorer(), ROWS)[0]
 
 
-def test_what_cannot_be_scored_is_an_error() -> None:
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (pl.DataFrame({"comment": ["a"]}), "'text' of strings, found columns comment"),
+        (pl.DataFrame({"text": [1]}), "of strings, found Int64"),
+        (pl.DataFrame({"text": ["a", "b", None]}), "row 3: field 'text' is null"),
+    ],
+)
+def test_what_cannot_be_scored_is_an_error(rows: pl.DataFrame, message: str) -> None:
     """Rows without comments are errors before anything is scored, and so is a model of another kind."""
-    with pytest.raises(BadInput, match="row 3: field 'text' is null"):
-        score_comments(make_scorer(), pl.DataFrame({"text": ["a", "b", None]}), 1)
+    with pytest.raises(BadInput, match=message):
+        score_comments(make_scorer(), rows, 1)
     with pytest.raises(BadInput, match="of kind 'subtext', not 'quality' or 'upvotes'"):
         quality.load({}, {"kind": "subtext"})

@@ -75,3 +75,5 @@ def test_what_cannot_be_indexed_or_found() -> None:
     assert find_nearest(build_index(make_series(ARTICLES)), make_series([]), 2).places.shape == (0, 2)
     with pytest.raises(BadInput, match="expected at least one word"):
         build_index(make_series([[], []]))
+    with pytest.raises(ValueError, match="expected k from 1"):
+        find_nearest(build_index(make_series(ARTICLES)), make_series([["雨"]]), 0)

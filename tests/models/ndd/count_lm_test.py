@@ -138,8 +138,15 @@ def test_the_cache_lets_far_words_count() -> None:
 
 
 def test_words_not_known_are_one() -> None:
-    """Beyond the vocabulary and outside the corpus words share the last entry; ties go by code point."""
+    """Beyond the vocabulary and outside the corpus words share the last entry; ties go by code point.
+
+    Case is kept unless it is folded, then in what is asked as well.
+    """
     assert fit([["Soup", "soup"]]).words == ["Soup", "soup"]
+    folded = fit([["Soup", "soup"]], is_folded=True)
+    assert folded.words == ["soup"]
+    assert folded.signature != fit([["soup", "soup"]]).signature
+    assert np.array_equal(folded.surprisals([["SOUP"]])[0], folded.surprisals([["soup"]])[0])
     model = fit([["b", "a", "c", "c"]], 2)
     assert model.words == ["c", "a"]
     first, second = model.surprisals([["c", "b"], ["c", "宇"]])
@@ -169,7 +176,7 @@ def test_rare_contexts_are_left_out_over_the_limit() -> None:
 
 def test_kept_and_loaded(tmp_path: Path) -> None:
     """Through safetensors and JSON the same model comes back: answers, signature and options."""
-    model = replace(fit(CORPUS, 7, limit=3), cache=0.2)
+    model = replace(fit(CORPUS, 7, is_folded=True, limit=3), cache=0.2)
     stored = registry.fetch(tmp_path, registry.add(tmp_path, model.tensors(), model.config()))
     loaded = load(stored.tensors(), stored.config)
     assert (loaded.signature, loaded.pruned, loaded.cache) == (model.signature, model.pruned, 0.2)
@@ -177,14 +184,37 @@ def test_kept_and_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("tensors", "config", "message"),
+    [
+        ({}, {"kind": "impscore"}, "no model of kind 'count'.*impscore"),
+        ({}, {"words": [1]}, "no model of kind"),
+        ({"left": torch.zeros(2, 3)}, {}, r"'left'.*found float32 \[2, 3\]"),
+        ({"both": torch.zeros(2, 3, dtype=torch.int32)}, {}, r"'both': expected int32 \[k, 4\]"),
+        ({"right": torch.tensor([[0, 9, 1]], dtype=torch.int32)}, {}, "'right': counts below 1, or numbers that none"),
+        ({"right": torch.tensor([[0, 0, 0]], dtype=torch.int32)}, {}, "'right': counts below 1"),
+    ],
+)
+def test_what_is_no_model(tensors: dict[str, torch.Tensor], config: dict[str, object], message: str) -> None:
+    """Another kind, words that are none, tables of another form or with numbers of no word are refused."""
+    model = fit([["a", "b"]])
+    with pytest.raises(BadInput, match=message):
+        load({**model.tensors(), **tensors}, {**model.config(), **config})
+
+
+@pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: fit([[], []]), "nothing to count"),
+        (lambda: fit(CORPUS, 0), "expected 1 to 1,000,000 words, found 0"),
+        (lambda: replace(fit(CORPUS), cache=1.0), "a share from 0 to below 1, found 1.0"),
+        (lambda: replace(fit(CORPUS), cache=-0.1), "found -0.1"),
         (lambda: measure_cross_entropy(fit(CORPUS), [[]]), "nothing to predict"),
-        (lambda: load({}, {"kind": "impscore"}), "no model of kind 'count'.*impscore"),
     ],
 )
 def test_bad_input(call: Callable[[], object], message: str) -> None:
-    """A corpus without words and a model of another kind are refused."""
+    """A corpus without words, a vocabulary of none and a share of all are refused, and asks beyond a sentence."""
     with pytest.raises(BadInput, match=message):
         call()
+    for place in (-2, 3):
+        with pytest.raises(ValueError, match=f"ask 1: expected a place from -1 to 2, found {place}"):
+            predict(fit(CORPUS), [["the", "soup"], ["the", "hat"]], [(0, 0), (0, place)])

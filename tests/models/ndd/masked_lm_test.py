@@ -248,8 +248,8 @@ def test_states_without_masks(loaded: Loaded) -> None:
     assert loaded.model.sentence_vectors([]).shape == (0, WIDTH)
 
 
-def test_what_is_refused(bert: Path, tmp_path: Path, tiny_folder: Path) -> None:
-    """A transformer without a head, an option that is none, no piece for unknown words."""
+def test_what_is_refused(bert: Path, model: MaskedLM, tmp_path: Path, tiny_folder: Path) -> None:
+    """A transformer without a head, an option that is none, no piece for unknown words, a place outside."""
     config_file = shutil.copytree(bert, tmp_path / "nameless") / "tokenizer_config.json"
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": None}
     config_file.write_text(json.dumps(json.loads(config_file.read_text()) | config))
@@ -258,7 +258,11 @@ def test_what_is_refused(bert: Path, tmp_path: Path, tiny_folder: Path) -> None:
         (bert, {"masks": "words"}, "no masks 'words'; there are one, pieces"),
         (bert, {"precision": "float16"}, "no precision 'float16'; there are float32, bfloat16"),
         (config_file.parent, {}, "expected a tokenizer with an unknown piece"),
+        (bert, {"batch": 0}, "a batch of one row or more; found 0"),
     ]
     for folder, options, message in cases:
         with pytest.raises(BadInput, match=message):
             load(folder, **options)
+    for place in (-2, 3):
+        with pytest.raises(BadInput, match=f"sentence 2 has 2 words: expected a place from -1 to 2, found {place}"):
+            predict(model, SENTENCES, [(0, 1), (2, place)])

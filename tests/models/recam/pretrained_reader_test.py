@@ -30,7 +30,8 @@ def batch(**changes: Tensor) -> Batch:
     is_piece, start, width = torch.ones(4, 6, dtype=torch.bool), torch.full((4,), 1), torch.full((4,), 2)
     item, serves = torch.tensor([0, 0, 1, 1]), torch.ones(4, 5, dtype=torch.bool)
     options = torch.tensor([[[20, -1], [21, 22], [23, -1], [24, 25], [26, 27]]] * 2)
-    defaults = Batch(ids, is_piece, torch.zeros_like(ids), start, width, item, serves, options)
+    glosses = torch.tensor([[[30, 31, -1]] * 5] * 2)
+    defaults = Batch(ids, is_piece, torch.zeros_like(ids), start, width, item, serves, options, glosses)
     return defaults._replace(**changes)
 
 
@@ -60,15 +61,17 @@ def test_the_wrong_answer_ensemble_excludes_likely_but_wrong_options() -> None:
     assert models.combine_heads(right, wrong, 0.0).exp()[0].tolist() == pytest.approx([0.25, 0.75, 0, 0, 0])
 
 
-def test_a_filled_reader_scores_the_states_of_the_option(bare: LoadedTransformer) -> None:
-    """The score is the head's of the option's states, recomputed here; wrong answers have another."""
-    model, sequences = reader(bare), batch()
+@pytest.mark.parametrize("pool", ["option", "first", "mean"])
+def test_a_filled_reader_scores_the_states_it_pools(bare: LoadedTransformer, pool: str) -> None:
+    """The score is the head's of the option's states, the first or all, recomputed here; wrong answers have another."""
+    model, sequences = reader(bare, pool=pool), batch()
     right, wrong = model(sequences)
     assert wrong is None
     states = bare.module(input_ids=sequences.ids).last_hidden_state
-    expected = model.predict(model.dense(states[:, 1:3].mean(1)).tanh())[:, 0]
+    pooled = {"option": states[:, 1:3].mean(1), "first": states[:, 0], "mean": states.mean(1)}[pool]
+    expected = model.predict(model.dense(pooled).tanh())[:, 0]
     assert right[:, 0].tolist() == pytest.approx(expected.view(2, 2).amax(1).tolist(), abs=1e-5)
-    right, wrong = reader(bare, wrong=1.0)(sequences)
+    right, wrong = reader(bare, pool=pool, wrong=1.0)(sequences)
     assert wrong is not None
     assert right.shape == wrong.shape == (2, 5)
     assert not torch.equal(right, wrong)
@@ -79,10 +82,30 @@ def test_a_masked_reader_scores_log_probabilities(headed: LoadedTransformer) -> 
     model = reader(headed, style="masked", windows_by="mean")
     sequences = batch(ids=batch().ids.index_fill(1, torch.tensor([1, 2]), 4))
     log_probabilities = headed.module(input_ids=sequences.ids).logits.log_softmax(-1)
-    of_two = (log_probabilities[:, 1, 21] + log_probabilities[:, 1, 22]) / 2  # one mask for all pieces
+    of_two = (log_probabilities[:, 1, 21] + log_probabilities[:, 2, 22]) / 2
     right, _ = model(sequences)
     assert right[:, 0].tolist() == pytest.approx(log_probabilities[:, 1, 20].view(2, 2).mean(1).tolist(), abs=1e-4)
     assert right[:, 1].tolist() == pytest.approx(of_two.view(2, 2).mean(1).tolist(), abs=1e-4)
+    right, _ = model(sequences._replace(width=torch.tensor([1, 1, 1, 1])))  # one mask for all pieces
+    of_two = (log_probabilities[:, 1, 21] + log_probabilities[:, 1, 22]) / 2
+    assert right[:, 1].tolist() == pytest.approx(of_two.view(2, 2).mean(1).tolist(), abs=1e-4)
+
+
+def test_new_heads_of_a_masked_reader_say_nothing_yet(headed: LoadedTransformer) -> None:
+    """Glosses and wrong answers begin at silence; once learnt, a gloss counts by the mean of its embeddings."""
+    model, plain = reader(headed, style="masked", has_gloss=True, wrong=1.0), reader(headed, style="masked")
+    sequences = batch()
+    right, wrong = model(sequences)
+    assert torch.equal(right, plain(sequences)[0])
+    assert wrong is not None
+    assert wrong.tolist() == [[0.0] * 5] * 2
+    torch.nn.init.eye_(model.ask.weight)
+    states = headed.module.base_model(input_ids=sequences.ids).last_hidden_state[:, 1:3].mean(1)
+    table = headed.module.get_input_embeddings().weight
+    more = (states @ ((table[30] + table[31]) / 2)).view(2, 2)
+    alone = sequences._replace(item=torch.arange(4), options=sequences.options[[0, 0, 1, 1]])
+    expected = (plain(alone)[0][:, 0].view(2, 2) + more).amax(1)
+    assert model(sequences)[0][:, 0].tolist() == pytest.approx(expected.tolist(), abs=1e-3)
 
 
 def test_what_learns(tiny_folder: Path) -> None:

@@ -74,10 +74,13 @@ def test_context_and_sentence_add_up_in_algorithm_1(batch: Batch, comparison: st
     assert torch.allclose(*apart, atol=1e-6) == is_additive
 
 
-def test_pooling_by_hand(batch: Batch) -> None:
-    """`last` is the state at the end, `max` the highest of the tokens that count."""
-    for pooling in ("last", "max"):
-        recogniser = model(pooling=pooling)
-        states, _ = recogniser.extract(batch.sentence[0][1:2, :2])
-        expected = states[0, -1] if pooling == "last" else states[0].amax(dim=0)
-        assert torch.allclose(recogniser.features(*batch.sentence)[1], expected, atol=1e-6)
+def test_attention_by_hand(batch: Batch) -> None:
+    """With equal scores attention is the mean over the tokens that count; `last` is the state at the end."""
+    attention, mean = model(pooling="attention"), model(pooling="mean")
+    mean.extract.load_state_dict(attention.extract.state_dict())
+    with torch.no_grad():
+        attention.attend.weight.zero_()
+    assert torch.allclose(attention.features(*batch.sentence), mean.features(*batch.sentence), atol=1e-6)
+    last = model(pooling="last")
+    states, _ = last.extract(batch.sentence[0][1:2, :2])
+    assert torch.allclose(last.features(*batch.sentence)[1], states[0, -1], atol=1e-6)

@@ -119,9 +119,7 @@ def test_log_probabilities_are_the_models(model: Seq2Seq, kind: str, beams: int)
             assert log_probability == pytest.approx(-float(loss) * len(labels), abs=1e-3)
     if beams == 1 and kind == "t5":
         greedy = seq2seq.generate_candidates(seq2seq_model, *COMMENTS, Decoding(method="greedy", longest=6))
-        assert [row[0].text for row in greedy] == seq2seq.generate(
-            seq2seq_model, *COMMENTS, num_beams=1, max_new_tokens=6
-        )
+        assert [row[0].text for row in greedy] == seq2seq.generate(seq2seq_model, *COMMENTS, beams=1, max_tokens=6)
 
 
 def test_samples_depend_on_their_seed_alone(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,9 +138,9 @@ def test_samples_depend_on_their_seed_alone(model: Seq2Seq, monkeypatch: pytest.
         monkeypatch.setattr(seq2seq, "BATCH", batch)
         assert sample() == texts
     assert seq2seq.generate_candidates(seq2seq_model, [], [], Decoding()) == seq2seq.generate(model, [], []) == []
-    meanings = seq2seq.generate(model, *COMMENTS, num_beams=3, max_new_tokens=7)
+    meanings = seq2seq.generate(model, *COMMENTS, beams=3, max_tokens=7)
     torch.manual_seed(1)
-    assert meanings == seq2seq.generate(model, *COMMENTS, num_beams=3, max_new_tokens=7)
+    assert meanings == seq2seq.generate(model, *COMMENTS, beams=3, max_tokens=7)
     assert all(len(text) <= 7 and "<unk>" not in text for text in meanings)
 
 
@@ -155,8 +153,8 @@ def test_a_saved_model_is_loaded_as_any_other(model: Seq2Seq, tmp_path: Path) ->
     assert json.loads((folder / "facts.json").read_text()) == {"epochs": 3}
     loaded = seq2seq.load(folder, device="cpu")
     assert (loaded.name, loaded.revision) == ("one", revision)
-    texts, options = (["看月亮", "养生"], ["公交</s>", None]), {"num_beams": 2, "max_new_tokens": 9}
-    assert seq2seq.generate(loaded, *texts, **options) == seq2seq.generate(model, *texts, **options)
+    arguments = (["看月亮", "养生"], ["公交</s>", None], 2, 9)
+    assert seq2seq.generate(loaded, *arguments) == seq2seq.generate(model, *arguments)
     assert len(loaded.tokenizer("老</s>板")["input_ids"]) == 7
     with pytest.raises(BadInput, match="is there already"):
         seq2seq.save(model, folder, {})

@@ -87,11 +87,11 @@ def test_eight_pairs_are_learnt_by_heart(result: TrainingResult) -> None:
     assert asdict(TINY).items() <= result.config.items()
 
 
-@pytest.mark.parametrize("profile", ["seq2seq", "att"])
-def test_titles_alone_are_learnt_by_heart(profile: str) -> None:
+@pytest.mark.parametrize(("profile", "unit"), [("seq2seq", "gru"), ("att", "lstm")])
+def test_titles_alone_are_learnt_by_heart(profile: str, unit: str) -> None:
     """Both commenters that read titles write the comments; of two that share a title, neither can be told apart."""
     setting = PROFILES[profile]
-    recipe = replace(TINY, epochs=40, source=setting.source, has_attention=setting.has_attention)
+    recipe = replace(TINY, epochs=40, unit=unit, source=setting.source, has_attention=setting.has_attention)
     pairs = list({title: (title, content, comment) for title, content, comment in PAIRS}.values())
     result = fit(*make_data(pairs), recipe)
     assert write_comments(result, pairs) == [comment for *_, comment in pairs]
@@ -178,10 +178,11 @@ def test_hyperparameters_of_the_paper() -> None:
 
 
 def test_rows_that_cannot_be_learnt_from() -> None:
-    """No training part is bad input, as is a broken loss."""
+    """No training part is bad input, as is a broken loss; `relevance_test` has what frames may lack."""
     articles, comments = make_data()
     for message, rows, recipe in (
         ("split 'train': expected at least one", articles.with_columns(split=pl.lit("test")), SHORT),
+        ("there is no column content", articles.drop("content"), SHORT),
         ("in epoch 1: the learning rate is too high", articles, replace(SHORT, learning_rate=float("inf"))),
     ):
         with pytest.raises(BadInput, match=message):

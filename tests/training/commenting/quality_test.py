@@ -52,13 +52,14 @@ def measure(rows: pl.DataFrame, metric: str) -> float:
     return dict(report(rows, draws=0).select("metric", "value").iter_rows())[metric]
 
 
-def test_learns_the_grades_of_comments_it_does_not_know() -> None:
+@pytest.mark.parametrize("objective", ["regression", "ranking", "both"])
+def test_learns_the_grades_of_comments_it_does_not_know(objective: str) -> None:
     """What makes a grade here is in the words; held-out comments have theirs, in its unit and order.
 
     A line puts the scores of the validation part in place: their mean is that of the grades.
     """
     rows = make_comments()
-    result = fit_small(rows)
+    result = fit_small(rows, objective=objective)
     test, validation = score_test(result, rows), rows.filter(split="validation")
     assert score(result, validation).mean() == pytest.approx(validation["target"].mean(), abs=0.1)
     assert measure(test, "mae") < 0.5  # of a constant 1.33
@@ -112,7 +113,7 @@ def test_relation_to_the_article_is_learnt() -> None:
         rows += [(topics[t], topics[topic], f"{article}", float(t == topic), split) for t in (topic, other_topic)]
     frame = pl.DataFrame(rows, schema=["text", "title", "article_id", "target", "split"], orient="row")
     related, unrelated = (
-        measure(score_test(fit_small(frame, "upvotes", has_relation=flag), frame), "pairwise_accuracy")
+        measure(score_test(fit_small(frame, has_relation=flag, objective="ranking"), frame), "pairwise_accuracy")
         for flag in (True, False)
     )
     assert related == 1
@@ -139,10 +140,10 @@ def test_the_penalty_is_chosen_on_the_validation_part(caplog: pytest.LogCaptureF
 
 
 def test_gradient_is_that_of_the_loss() -> None:
-    """By finite differences, for both targets."""
+    """By finite differences, for both losses and both targets."""
     rows = make_comments()
-    for target in ("grade", "upvotes"):
-        recipe = make_recipe("undertone", target=target, **SMALL)
+    for target, rank in (("grade", 0.5), ("upvotes", 0.5), ("grade", 0.0), ("upvotes", 1.0)):
+        recipe = make_recipe("undertone", target=target, objective="both", **SMALL)
         design = models.Design(2, 0, 256, "jieba", has_surface=True, has_relation=False, dim=0)
         features = models.make_features(rows, design)
         data = quality._Data(features, rows, models.measure_scale(features), design, recipe)
@@ -150,9 +151,24 @@ def test_gradient_is_that_of_the_loss() -> None:
         rng = np.random.default_rng(0)
         weights, step = rng.normal(size=(2, data.grams.shape[1] + data.numbers.shape[1] + 1)) * 0.01
         (_, slopes), (high, _), (low, _) = (
-            data.loss(data.compute_scores(weights + distance * step), scaled_target) for distance in (0, 1e-5, -1e-5)
+            data.loss(data.compute_scores(weights + distance * step), scaled_target, rank)
+            for distance in (0, 1e-5, -1e-5)
         )
         assert (high - low) / 2e-5 == pytest.approx(data.gradient(slopes) @ step, rel=1e-5)
+
+
+def test_without_ranks_the_weights_are_those_of_a_ridge_regression() -> None:
+    """Likes without ranks are a least-squares problem, whose solution has a closed form; the bias is free."""
+    rows, recipe = make_comments(), make_recipe("undertone", target="upvotes", **SMALL)
+    design = models.Design(0, 0, 256, "jieba", has_surface=True, has_relation=False, dim=0)
+    features = models.make_features(rows, design)
+    data = quality._Data(features, rows, models.measure_scale(features), design, recipe)
+    target = data.scale_target(data)
+    inputs = np.column_stack([data.numbers, np.ones(len(target))])
+    penalties = np.diag([*[0.1] * (inputs.shape[1] - 1), 0.0])
+    expected = np.linalg.solve(inputs.T @ inputs / len(target) + penalties, inputs.T @ target / len(target))
+    is_common, start = np.ones(len(expected), np.bool_), np.zeros(len(expected))
+    assert quality._minimise(data, target, 0.0, 0.1, start, is_common) == pytest.approx(expected, abs=5e-3)
 
 
 def set_null(column: str, row: int) -> pl.Expr:
@@ -167,7 +183,7 @@ def set_null(column: str, row: int) -> pl.Expr:
         (set_null("target", 4), {}, "row 5: field 'target' is None; expected a number"),
         (-pl.col("target"), {"target": "upvotes"}, "row 1: field 'target' is -5.0; expected likes"),
         (set_null("text", 6), {}, "row 7: field 'text'"),
-        (pl.lit(None, pl.String).alias("article_id"), {"target": "upvotes"}, "order cannot be learnt"),
+        (pl.lit(None, pl.String).alias("article_id"), {"objective": "ranking"}, "order cannot be learnt"),
         ("text", {"characters": 0, "words": 0, "has_surface": False}, "leaves no features"),
     ],
 )
@@ -175,6 +191,8 @@ def test_what_cannot_be_learnt_is_an_error(change: pl.Expr, numbers: dict[str, A
     """One grade for all, no number, likes below 0, no text, no pairs, no features."""
     with pytest.raises(BadInput, match=message):
         fit(make_comments().with_columns(change), make_recipe("undertone", **numbers))
+    with pytest.raises(BadInput, match="missing article_id"):
+        fit_small(make_comments().drop("article_id"))
 
 
 def test_constructive_comments_beyond_length(data: Path) -> None:

@@ -140,9 +140,16 @@ def test_test_articles_are_ignored() -> None:
 
 
 def test_what_cannot_be_learnt_is_refused() -> None:
-    """No article is of the training part, nothing is foreign, the loss is no number."""
+    """A column, a value, an article is missing or there twice, nothing is foreign, the loss is no number."""
     articles, comments = topics(2)
     bad = [
+        ("articles to train on: there is no column title", articles.drop("title"), comments),
+        ("field 'split' is null in 8 of 8", articles.with_columns(split=pl.lit(None, pl.String)), comments),
+        ("field 'words' should be lists of words, found String", articles, comments.with_columns(words=pl.lit("雨"))),
+        ("field 'title' should be lists of words", articles.with_columns(title=pl.lit(["a", None])), comments),
+        ("'article_id' should be String as of articles", articles, comments.with_columns(article_id=pl.lit(1))),
+        (r"'a0\.0' is there more than once", pl.concat([articles, articles]), comments),
+        (r"28 are of articles that are not there, as 'a0\.1'", articles[:1], comments),
         ("split 'train': expected at least one", articles.with_columns(split=pl.lit("test")), comments),
         (r"article 'a0\.0': expected comments of other articles", articles[:1], comments[:4]),
         (r"article 'a0\.3': expected comments of other articles of its split", articles[:7], comments[:28]),

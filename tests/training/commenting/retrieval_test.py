@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.models.commenting import relevance as models
 from pipeline.models.commenting.relevance import find_nearest, number_words
 from pipeline.training.commenting import relevance, retrieval
 from pipeline.training.commenting.retrieval import Commenter, comment, fit, load
@@ -103,7 +102,7 @@ def test_relevance_is_the_softmax_over_the_candidates(result: TrainingResult, co
 def test_the_batch_decides_nothing(commenter: Commenter, monkeypatch: pytest.MonkeyPatch) -> None:
     """One article at a time, all at once, and candidates in other blocks: the same comments, the same numbers."""
     expected = comment(commenter, **make_articles(), best=5)
-    monkeypatch.setattr(models, "_ROWS", 3)
+    monkeypatch.setattr(retrieval, "_ROWS", 3)
     for batch in (1, 3):
         rows = comment(commenter, **make_articles(), best=5, batch=batch)
         assert rows.drop("relevance").equals(expected.drop("relevance"))
@@ -119,8 +118,13 @@ def test_no_word_in_common_is_no_comment(commenter: Commenter, caplog: pytest.Lo
 
 
 def test_what_each_stage_reads() -> None:
-    """Words behind those that the relevance model reads still find similar articles; IR-T reads no content (AAC-21)."""
+    """Words behind those that the relevance model reads still find similar articles; IR-T reads no content (AAC-21).
+
+    A comment without an id cannot be given back.
+    """
     articles, comments = corpus()
+    with pytest.raises(BadInput, match="no column comment_id"):
+        fit(articles, comments.drop("comment_id"), TINY)
     with pytest.raises(BadInput, match="of kind 'reader', not 'retrieval'"):
         load({}, {"kind": "reader"})
     training = fit(*corpus(), replace(TINY, content=2))

@@ -54,4 +54,6 @@ def test_features_are_standardised() -> None:
     x[:, 0] = 5
     model.standardise(torch.from_numpy(x))
     assert np.isfinite(score_vectors(model, x)).all()
+    with pytest.raises(ValueError, match=r"expected vectors \[n, 3\]"):
+        score_vectors(model, x[:, :2])
     assert float(model.deviation[0]) > 0.01

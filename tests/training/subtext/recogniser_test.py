@@ -24,7 +24,7 @@ TEXTS = ["真是好样的", "谢谢你这么准时", "今天天气不错", "这�
 CONTEXTS = ["他又迟到了两小时", "他提前十分钟到了", "外面下着暴雨", "我们聊聊周末"]
 
 TINY = Recipe(
-    units="characters", hidden=8, meaning=6, learning_rate=0.02, batch=8, epochs=3, pooling="max", dropout=0.1,
+    units="characters", hidden=8, meaning=6, learning_rate=0.02, batch=8, epochs=3, pooling="attention", dropout=0.1,
     is_bidirectional=True, ngrams=1, members=2, comparison="product",
 )  # fmt: skip
 SMALL = {"hidden": 16, "meaning": 8, "learning_rate": 0.03, "batch": 20, "epochs": 60}
@@ -76,7 +76,7 @@ def label_irony(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(label=(bad & praise).cast(pl.Int64).cast(pl.String))
 
 
-@pytest.mark.parametrize("pooling", ["last", "max"])
+@pytest.mark.parametrize("pooling", ["last", "mean", "max", "attention"])
 def test_a_tiny_model_memorises_20_rows(rows: pl.DataFrame, vectors: WordVectors, pooling: str) -> None:
     """Algorithm 1 learns rows in which the same praise has another meaning after bad news (CSD-01, CSD-29)."""
     recipe = make_recipe("paper", units="characters", pooling=pooling, **SMALL)
@@ -200,8 +200,11 @@ def test_what_cannot_be_learnt(split_rows: pl.DataFrame, vectors: WordVectors, e
         fit(split_rows, replace(TINY, learning_rate=1e30), vectors)
 
 
-def test_what_cannot_be_asked(split_rows: pl.DataFrame, vectors: WordVectors) -> None:
-    """Labels other than 1 and 0, or a model of another kind, are refused."""
+def test_what_cannot_be_asked(result: TrainingResult, split_rows: pl.DataFrame, vectors: WordVectors) -> None:
+    """A missing context, labels other than 1 and 0, or a model of another kind is refused."""
+    trained = load(result.tensors, result.config)
+    with pytest.raises(ValueError, match="2 texts and 1 contexts"):
+        predict_probabilities(trained, ["好", "真好"], [""])
     renamed = fit(split_rows.with_columns(label="l" + pl.col("label")), replace(TINY, epochs=1), vectors)
     with pytest.raises(BadInput, match="has the classes l0, l1"):
         predict(load(renamed.tensors, renamed.config), ["好"], [""])

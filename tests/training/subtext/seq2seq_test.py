@@ -37,7 +37,7 @@ def make_model(dropout: float = 0.1) -> Seq2Seq:
 
 def write_meanings(model: Seq2Seq) -> list[str]:
     texts, contexts, _ = zip(*COMMENTS, strict=True)
-    return seq2seq.generate(model, texts, contexts, 24, num_beams=2, max_new_tokens=12)
+    return seq2seq.generate(model, texts, contexts, 2, 12, 24)
 
 
 def test_eight_comments_are_memorised(tmp_path: Path) -> None:
