@@ -7,7 +7,8 @@ raters *name* an option by answering with it after reading or giving it as their
 - unanswerable if fewer than half of them name the right option: the passage does not lead to it;
 - ambiguous if more than half of them name one option, and more than half name another: both are right to most readers.
 
-Of two raters who disagree neither is believed.
+Of two raters who disagree neither is believed. An item with many answers of which few count (`n_given`, `n`) is
+suspicious, too; one that is answered as well before reading gives its answer away, or is common knowledge.
 """
 
 from typing import NamedTuple
@@ -26,7 +27,7 @@ MOST_OTHERS = 0.5  # share of raters who name an option, above which it passes f
 class Selection(NamedTuple):
     """Answers that count and those that do not; together they are the answers that came in."""
 
-    answers: pl.DataFrame  # as they came
+    answers: pl.DataFrame  # as they came, with is_right_before and is_right (after reading)
     dropped: pl.DataFrame  # reason, row_key (item/rater)
     raters: pl.DataFrame  # rater_id, n, accuracy_before, accuracy_after, is_kept
 
@@ -54,23 +55,35 @@ def select(answers: pl.DataFrame, items: pl.DataFrame) -> Selection:
     }  # fmt: skip
     row_key = pl.format("{}/{}", "item_id", "rater_id").alias("row_key")
     valid, dropped = split_off(rows, choose_first(faults), ["reason", row_key])
-    return Selection(valid.select(answers.columns), dropped, raters.sort("rater_id"))
+    return Selection(valid.select(*answers.columns, *is_right), dropped, raters.sort("rater_id"))
 
 
-def flag_noise(answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """Flag the two kinds of noise of section 3.6 by the answers that count (REC-26), null where they are too few.
+def measure_noise(selected: pl.DataFrame, answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    """Measure the accuracy of each item's raters, and flag the two kinds of noise of section 3.6 (REC-26).
 
-    Returns item_id, n (answers that count), is_unanswerable, is_ambiguous for each item.
+    `selected` are the answers that count, `answers` all of them. Shares are of raters by option; second shares add up
+    to less than 1 where raters named none. Numbers are null without answers, the flags with too few.
     """
-    is_named = [
-        pl.any_horizontal(pl.col("after", "second") == place).fill_null(value=False) for place in range(OPTIONS)
-    ]
-    shares = pl.concat_list(is_chosen.mean() for is_chosen in is_named)
-    named = answers.group_by("item_id").agg(n=pl.len().cast(pl.Int64), shares=shares)
-    rows = items.select("item_id", "label").join(named, on="item_id", how="left", maintain_order="left")
-    flags: dict[str, pl.Expr] = {
-        "is_unanswerable": pl.col("shares").list.get(pl.col("label")) < LEAST_RIGHT,
-        "is_ambiguous": pl.col("shares").list.eval(pl.element() > MOST_OTHERS).list.sum() >= 2,
+    after = [pl.col("after") == place for place in range(OPTIONS)]
+    # naming an option twice names no other
+    second = [((pl.col("second") == place) & ~is_after).fill_null(value=False) for place, is_after in enumerate(after)]
+    is_named = [is_after | is_second for is_after, is_second in zip(after, second, strict=True)]
+    shares = {
+        f"{kind}_shares": pl.concat_list(is_chosen.mean() for is_chosen in choices)
+        for kind, choices in (("named", is_named), ("after", after), ("second", second))
     }
-    flags = {name: pl.when(pl.col("n") >= LEAST_ANSWERS).then(flag) for name, flag in flags.items()}
-    return rows.with_columns(pl.col("n").fill_null(0)).select("item_id", "n", **flags)
+    labels = items.select("item_id", "label")
+    means = {f"accuracy_{kind}": (pl.col(kind) == pl.col("label")).mean() for kind in ("before", "after")}
+    by_item = selected.join(labels, on="item_id").group_by("item_id")
+    summaries = by_item.agg(n=pl.len().cast(pl.Int64), **means, **shares)
+    answer_counts = answers.group_by("item_id").agg(n_given=pl.len().cast(pl.Int64))
+    for frame in (answer_counts, summaries):
+        labels = labels.join(frame, on="item_id", how="left", maintain_order="left")
+    is_enough, named_shares = pl.col("n") >= LEAST_ANSWERS, pl.col("named_shares")
+    flags: dict[str, pl.Expr] = {
+        "is_unanswerable": named_shares.list.get(pl.col("label")) < LEAST_RIGHT,
+        "is_ambiguous": named_shares.list.eval(pl.element() > MOST_OTHERS).list.sum() >= 2,
+    }
+    columns = ("item_id", "n_given", "n", *means, "after_shares", "second_shares")
+    flags = {name: pl.when(is_enough).then(flag) for name, flag in flags.items()}
+    return labels.with_columns(pl.col("n", "n_given").fill_null(0)).select(*columns, **flags)

@@ -72,14 +72,14 @@ def collect(
 
 
 def flag(subtask: str, run_id: str = "cli") -> tuple[pl.DataFrame, quality_control.Selection]:
-    """Write the flags of valid answers to `cloze_items`; return `quality_control.flag_noise` and `select`."""
+    """Write the flags of valid answers to `cloze_items`; return `quality_control.measure_noise` and `select`."""
     tasks, name = read_tasks(subtask), get_project(subtask).name
     items = readers.read_all_items(subtask)
     items = items.join(tasks.select("item_id"), on="item_id", how="semi", maintain_order="left")
     labels = projects.read_labels(name).join(tasks.select("task_id"), on="task_id", how="semi")
     answers = questionnaire.build_answers(labels, tasks)
     selection = quality_control.select(answers, items)
-    noise = quality_control.flag_noise(selection.answers, items)
+    noise = quality_control.measure_noise(selection.answers, answers, items)
     flags = noise.select("item_id", *_FLAGS).lazy()
 
     def join_flags(current_items: pl.LazyFrame) -> pl.LazyFrame:

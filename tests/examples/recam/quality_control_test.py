@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.examples.recam.quality_control import flag_noise, select
+from pipeline.examples.recam.quality_control import measure_noise, select
 
 SCHEMA = {
     **dict.fromkeys(("item_id", "rater_id"), pl.String),
@@ -76,16 +76,16 @@ def test_answers_that_cannot_be_judged() -> None:
     No answers are no error: all items are there; an answer without a first choice counts (appendix E).
     """
     selection = select(frame(answer(before=None, relation=None)), make_items(0))
-    assert selection.answers.height == 1
+    assert selection.answers.select("is_right_before", "is_right").rows() == [(None, True)]
     selection = select(frame(), make_items(0, 1))
-    assert selection.answers.columns == [*SCHEMA]
-    assert flag_noise(selection.answers, make_items(0, 1)).row(0) == ("i0", 0, None, None)
+    assert selection.answers.columns == [*SCHEMA, "is_right_before", "is_right"]
+    assert measure_noise(selection.answers, frame(), make_items(0, 1)).row(0) == ("i0", 0, 0, *[None] * 6)
     rows = [answer(0), answer(7), answer(1, after=None), answer(2, difficulty=None)]
     selection = select(frame(*rows), make_items(0, 0, 0))
     assert selection.dropped.rows() == [("unknown_item", "i7/r"), ("incomplete", "i1/r"), ("incomplete", "i2/r")]
     assert selection.raters["n"].to_list() == [2]  # i0 and i2
-    noise = flag_noise(selection.answers, make_items(0, 0, 0))
-    assert noise.select("item_id", "n").rows() == [("i0", 1), ("i1", 0), ("i2", 0)]
+    noise = measure_noise(selection.answers, frame(*rows), make_items(0, 0, 0))
+    assert noise.select("item_id", "n_given", "n").rows() == [("i0", 1, 1), ("i1", 1, 0), ("i2", 1, 0)]
 
 
 @pytest.mark.parametrize(
@@ -109,16 +109,21 @@ def test_truth_table_of_noise(
 ) -> None:
     """The flags of what raters name, the first being the right option; with too few answers there are none (REC-26)."""
     rows = frame(*(answer(0, f"r{n}", after, second=second) for n, (after, second) in enumerate(choices)))
-    noise = flag_noise(rows, make_items(0))
+    noise = measure_noise(rows, rows, make_items(0))
     assert noise.select("is_unanswerable", "is_ambiguous").row(0) == (is_unanswerable, is_ambiguous)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.one_of(st.none(), st.integers(0, 4))), min_size=2, max_size=12))
 def test_flags_are_what_is_counted(choices: list[tuple[int, int | None]]) -> None:
-    """On any answers the flags are those of a count in whole numbers: no rounding decides."""
+    """On any answers shares are counts, and the flags those of a count in whole numbers: no rounding decides."""
     rows = frame(*(answer(0, f"r{n}", after, second=second) for n, (after, second) in enumerate(choices)))
-    noise = flag_noise(rows, make_items(2)).row(0, named=True)
+    noise = measure_noise(rows, rows, make_items(2)).row(0, named=True)
     counts = [sum(place in pair for pair in choices) for place in range(5)]
-    assert noise["n"] == len(choices)
+    shares = [sum(after == place for after, _ in choices) / len(choices) for place in range(5)]
+    assert (noise["n_given"], noise["n"], noise["accuracy_before"]) == (len(choices), len(choices), 0)  # all say 1
+    assert noise["accuracy_after"] == pytest.approx(shares[2])
+    assert noise["after_shares"] == pytest.approx(shares)
+    seconds = [sum(second == place != after for after, second in choices) / len(choices) for place in range(5)]
+    assert noise["second_shares"] == pytest.approx(seconds)
     assert noise["is_unanswerable"] == (2 * counts[2] < len(choices))
     assert noise["is_ambiguous"] == (sum(2 * count > len(choices) for count in counts) >= 2)
