@@ -174,7 +174,9 @@ def overlap_(
     ] = "jieba",
     preset: Annotated[str | None, Option(help="How grades from 1 to 5 become weights: s/5, (s-1)/4 or s/max.")] = None,
     documents: Annotated[Path | None, Option(help="References that CIDEr counts in; by default these.")] = None,
-    settings: Annotated[list[str] | None, Option("--set", help="As bleu_4.smoothing=exp; repeat it.")] = None,
+    settings: Annotated[
+        list[str] | None, Option("--set", help="METRIC.OPTION=VALUE, as bleu_4.smoothing=exp; repeat it.")
+    ] = None,
     against: Annotated[Path | None, Option(help="Candidates of another system, to compare with.")] = None,
     groups: Annotated[Path | None, Option(help="A name a line, as of the article: these are drawn together.")] = None,
     draws: Annotated[int, Option(min=1, help="Bootstrap samples of the intervals.")] = 1000,
@@ -264,7 +266,9 @@ def train(
     data: Annotated[Path | None, Option("--data", help="Articles with comments; else the corpus.")] = None,
     out: Annotated[Path | None, Option("--out", "-o", help="Folder of the model, with --data.")] = None,
     mapping: Annotated[str | None, Option("--map", help="Our field=their column, of --data.")] = None,
-    start: Annotated[str | None, Option("--from", help="Encoder-decoder to fit: folder or NAME@COMMIT.")] = None,
+    start: Annotated[
+        str | None, Option("--from", help="Encoder-decoder to fit instead: folder or NAME@COMMIT; with --data.")
+    ] = None,
     changes: shared.Changes = None,
     promote: shared.Promote = False,
     force: shared.Force = False,

@@ -16,6 +16,7 @@ from pipeline.errors import format_quantity
 from pipeline.progress import track
 from pipeline.tasks import upkeep
 from pipeline.tasks.record.retry import retry
+from pipeline.text.segment import count_disagreements
 
 
 def init() -> None:
@@ -116,10 +117,21 @@ def tokenize(
     day: Day = "",
     chinese: Annotated[Literal["jieba", "rjieba"], Option(help="Of texts in Chinese.")] = "jieba",
     english: Annotated[Literal["nltk", "stanza"], Option(help="Of texts in English.")] = "nltk",
+    compare: Annotated[bool, Option("--compare", help="Only report where jieba and rjieba disagree.")] = False,
 ) -> None:
-    """Tokenize a day's comments; only new texts are tokenized. Example: `undertone tokenize --day 2026-11-19`"""
+    """Tokenize a day's comments; only new texts are tokenized.
+
+    Examples: `undertone tokenize --day 2026-11-19`; `undertone tokenize --compare`
+    """
     from pipeline.tasks.daily import tokenize as tokenize_task
 
+    if compare:
+        texts = warehouse.scan("comments", pl.col("lang") == "zh").select(pl.col("text").unique()).collect()["text"]
+        differing_count, examples = count_disagreements(texts.to_list())
+        console.report(f"jieba and rjieba tokenize {differing_count:,} of {len(texts):,} texts differently")
+        rows = [(text, " ".join(jieba), " ".join(rjieba)) for text, jieba, rjieba in examples]
+        console.table(pl.DataFrame(rows, schema=["text", "jieba", "rjieba"], orient="row"))
+        return
     with track("tokenizing") as on_progress:
         row_count = retry(tokenize_task.run, day, chinese, english, on_progress)
     quantity = format_quantity(row_count, "text")

@@ -10,7 +10,7 @@ from pipeline import warehouse
 from pipeline.commands.label import Folder, Raters, RatingTool, Tool
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Day, Json, Model, this_run
-from pipeline.errors import format_quantity
+from pipeline.errors import BadInput, format_quantity
 from pipeline.examples.impscore import groups as graded
 from pipeline.progress import track
 from pipeline.score.reference import WEAK, describe_weakness
@@ -106,6 +106,7 @@ def agree(
     ] = None,
     groups: Annotated[Path | None, Option(help="The ranked groups, as .jsonl; by default shipped test groups.")] = None,
     model: Model = None,
+    figure: Annotated[Path | None, Option(help="Also draw the matrix of Kendall's tau, as .svg.")] = None,
     as_json: Json = False,
 ) -> None:
     """Measure how far raters, the order of the groups and a model agree on graded groups, each with each.
@@ -113,10 +114,18 @@ def agree(
     Examples: `undertone groups agree --ratings ratings.jsonl --groups groups.jsonl`; `undertone groups agree` (of
     people's orders in the tables)
     """
+    from pipeline.report.figures import draw_matrix
+
+    files.check_folder(figure)
     sentences = graded.read(groups) if groups else read_default_groups()[0]
     orders = graded.read_ratings(ratings, sentences) if ratings else user_study.load_orders(sentences)
     matrices = ranking.measure_agreement(sentences, orders, model)
     kendall, spearman, concordance = (matrices[name] for name in ("kendall", "spearman", "concordance"))
+    if figure:
+        if "set" in kendall.columns:
+            raise BadInput("--figure draws the orders of a file; give them with --ratings")
+        svg = draw_matrix(kendall["by"].to_list(), kendall.drop("by").to_numpy(), "Kendall's tau")
+        figure.write_text(svg, encoding="utf-8")
     console.print_result(kendall, {"spearman": spearman.to_dicts(), "concordance": concordance.to_dicts()}, as_json)
     if not as_json:
         console.table(spearman, "Spearman's rho")

@@ -200,7 +200,9 @@ def evaluate_impscore(
 def import_model(
     file: Annotated[Path, Argument(help="The state of the authors' model, as safetensors.")],
     out: ModelFolder = None,
-    set_: Annotated[list[str] | None, Option("--set", help="The variant, such as space=s2p; repeat it.")] = None,
+    set_: Annotated[
+        list[str] | None, Option("--set", help="The variant, such as space=s2p, unless the paper's; repeat it.")
+    ] = None,
 ) -> None:
     """Import the public checkpoint of ImpScore as a model on the encoder in force, which is not promoted.
 

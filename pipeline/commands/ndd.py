@@ -28,7 +28,9 @@ Masked = Annotated[str | None, Option("--model", "-m", help=_MASKED)]
 Lang = Annotated[str | None, Option(help="en or zh; by default what the script suggests.")]
 Kind = Annotated[str, Option("--divergence", help="hellinger, kl (the paper's for compressions) or kl_reversed.")]
 Weighting = Annotated[str, Option("--weights", help="Of near and far words: balanced, exponential, printed, released.")]
-PairWeights = Annotated[str, Option("--weights", help="mean, sum, or distance (μ^distance to what differs).")]
+PairWeights = Annotated[
+    str, Option("--weights", help="mean, sum, or distance (μ^distance to what differs, or to the context).")
+]
 SpanRange = Annotated[Literal["paper", "released"], Option(help="released: none of L_max words or with the last word.")]
 Syntax = Annotated[Path | None, Option(help="CoNLL-U file with trees: then only whole subtrees are dropped.")]
 
@@ -90,7 +92,9 @@ def warn_of_counts(*signatures: str | None) -> None:
 
 def compress(
     what: Annotated[str, Argument(help="A text, or a file: txt (one a line), csv, tsv, jsonl, parquet, xlsx.")],
-    ratio: Annotated[float | None, Option(help="Share of the words to keep; else spans go by --threshold.")] = None,
+    ratio: Annotated[
+        float | None, Option(help="Share of the words to keep, such as 0.44; else spans go by --threshold.")
+    ] = None,
     threshold: Annotated[float, Option(help="What a span may cost, N_max; the paper's is for a real model.")] = 1.0,
     max_span: Annotated[int | None, Option(min=1, help="Words of a span at most, L_max; 5, with --syntax 9.")] = None,
     max_rounds: Annotated[int, Option(min=1, help="Rounds at most, without a ratio.")] = 5,

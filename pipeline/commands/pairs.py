@@ -165,20 +165,26 @@ def sources(as_json: Json = False) -> None:
 def audit(
     pairs: Pairs = None,
     groups: Annotated[Path | None, Option(help="Audit graded groups instead.")] = None,
+    figure: Annotated[Path | None, Option(help="Also draw it, as .svg.")] = None,
     as_json: Json = False,
 ) -> None:
     """What length, punctuation, words or source alone would reach, by source: what a model must beat.
 
-    Examples: `undertone pairs audit`; `undertone pairs audit --pairs mine.csv`
+    Examples: `undertone pairs audit`; `undertone pairs audit --pairs mine.csv --figure audit.svg`
     """
-    if groups and pairs:
-        raise BadInput("--groups goes without --pairs")
+    from pipeline.report.impscore import figures
+
+    if groups and (pairs or figure):
+        raise BadInput("--groups goes without --pairs and --figure")
     if groups:
         console.show(artefacts.audit_groups(graded.read(groups)), as_json)
         return
+    files.check_folder(figure)
     accuracies = artefacts.audit(load_pairs(pairs))
     if not accuracies.height:
         raise BadInput("too few pairs to audit: the baselines need some to learn from and others to be measured on")
+    if figure:
+        figure.write_text(figures.draw_audit(accuracies), encoding="utf-8")
     console.show(accuracies, as_json)
 
 

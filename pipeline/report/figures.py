@@ -19,7 +19,7 @@ import numpy.typing as npt
 import polars as pl
 from matplotlib import font_manager
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
@@ -27,6 +27,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from pipeline.io.visible import escape_invisible
+from pipeline.report.sections import format_number
 
 Floats = npt.NDArray[np.floating]
 INK, ACCENT, PALE, WARM = "#1f2933", "#2a6f97", "#c9d6df", "#c1666b"
@@ -34,13 +35,15 @@ GREY, FAINT = "#616e7c", "#9aa5b1"
 HUES = (ACCENT, "#d1682f", "#3c9d7b", "#b0518f", "#c79a12", INK)
 MARKERS = "osD^vP"
 LIGHT = LinearSegmentedColormap.from_list("light", ["#f4f7f9", "#8fb9d1"])  # ink stays readable on it
+AROUND = LinearSegmentedColormap.from_list("around", ["#e0aeaa", "#f7f9fa", "#8fb9d1"])  # ink is readable on it
 DASHED: dict[str, Any] = {"color": GREY, "linewidth": 1.1, "linestyle": (0, (4, 3))}  # a reference line
 HATCHED: dict[str, Any] = {"facecolor": "#e9eef2", "hatch": "////", "edgecolor": FAINT, "linewidth": 0}
 STAR: dict[str, Any] = {"marker": "*", "color": "white", "markeredgecolor": INK, "markersize": 10, "linestyle": ""}
 TICK: dict[str, Any] = {"marker": "|", "markersize": 13, "markeredgewidth": 1.8, "linestyle": ""}
 """Marks of a number that the paper prints."""
 SHARES = (5, 25, 50, 75, 95)  # quantiles of a strip, in percent
-_CHINESE = ("Noto Sans CJK SC", "Source Han Sans SC", "PingFang SC", "Microsoft YaHei", "WenQuanYi Micro Hei", "SimHei")
+_CHINESE = ("Noto Sans CJK SC", "Source Han Sans SC", "PingFang SC", "Microsoft YaHei", "WenQuanYi Micro Hei",
+            "WenQuanYi Zen Hei", "SimHei")  # fmt: skip
 _INSTALLED = set(font_manager.get_font_names())
 _STYLE: dict[Any, Any] = {
     "font.family": ["DejaVu Sans", *[name for name in _CHINESE if name in _INSTALLED][:1]], "font.size": 9,
@@ -152,6 +155,31 @@ def write_text(axis: Axes, x: float, y: float, text: str, **style: Any) -> None:
     axis.text(x, y, text, **{"ha": "center", "va": "center", "fontsize": 8, **style})
 
 
+def draw_numbers(axis: Axes, names: Sequence[str], values: Floats, colours: Colormap, norm: Normalize) -> None:
+    """Draw a table of coloured cells with their numbers; NaN stays white."""
+    edges = np.arange(len(names) + 1) - 0.5
+    axis.pcolormesh(
+        edges, edges, np.ma.masked_invalid(values), cmap=colours, norm=norm, edgecolors="white", linewidth=1.5
+    )
+    axis.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5))
+    axis.set_xticks(range(len(names)), names, fontsize=8)
+    axis.set_yticks(range(len(names)), names, fontsize=8)
+    axis.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
+    axis.tick_params(axis="x", labelrotation=90)
+    axis.spines[:].set_visible(False)
+    for (y, x), value in np.ndenumerate(values):
+        write_text(axis, x, y, format_number(value, 2))
+
+
+def draw_matrix(names: Sequence[str], values: Floats, title: str = "") -> str:
+    """Draw a coefficient in [-1, 1] of each two names."""
+    with use_style():
+        figure, axis = create_figure((0.55 * len(names) + 1.4, 0.36 * len(names) + 1.1))
+        draw_numbers(axis, [wrap_name(name) for name in names], values, AROUND, Normalize(-1, 1))
+        axis.set_title(title, fontsize=9)
+        return render_svg(figure)
+
+
 def draw_dots(
     rows_by_key: Mapping[tuple[Any, ...], Mapping[str, Any]],
     titles: Mapping[str, str],
@@ -164,6 +192,7 @@ def draw_dots(
     scale: float = 1,
     chance: Mapping[str, float] | None = None,
     is_shared: bool = False,
+    limits: tuple[float, float] | None = None,
     x: str = "",
 ) -> str:
     """Draw numbers with their intervals, a panel a metric; what the paper prints are ticks of the same colour.
@@ -171,7 +200,7 @@ def draw_dots(
     Rows (value, low, high) are by panel, row and mark, and so are the numbers that the paper prints, which the legend
     calls `paper`. These, and in each panel what numbers are held against (`chance`), are on the scale of the figure;
     the rows are multiplied by `scale`. Marks have colours and markers of their own (`looks`), `x` is the label below
-    each panel, and if `is_shared` is set, panels have one scale.
+    each panel, and if `is_shared` is set, panels have one scale; `limits` are those that it has at the least.
     """
     printed, chance = printed or {}, chance or {}
     keys_with_numbers = {*rows_by_key, *printed}
@@ -187,6 +216,7 @@ def draw_dots(
                 axis.axvline(chance[panel], **{**DASHED, "color": INK}, zorder=0)
             axis.set_title(title, fontsize=9)
             axis.set_xlabel(x)
+            axis.update_datalim([(end, 0) for end in limits or ()], updatey=False)
             axis.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
             for y, row in enumerate(row_names):
                 marks = [mark for mark in mark_names if (panel, row, mark) in keys_with_numbers]

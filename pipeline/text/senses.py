@@ -142,6 +142,9 @@ def load(folder: Path) -> Store:
     expected = {"format": _FORMAT, "wordnet": wordnet.read_version(), "synsets": len(arrays["synsets"])}
     if header != expected:
         raise BadInput(f"{folder}: expected word senses of {expected}, found {header}; {remedy}")
+    for values, offsets in (("senses", "sense_offsets"), ("signatures", "word_offsets")):
+        if len(arrays[offsets]) != len(arrays["lemmas"]) + 1 or arrays[offsets][-1] != len(arrays[values]):
+            raise BadInput(f"{folder}: damaged word senses ({values} and {offsets} do not fit); {remedy}")
     words, lemmas = ({key.decode(): i for i, key in enumerate(arrays[name].tolist())} for name in _ARRAYS[:2])
     return Store(
         words,

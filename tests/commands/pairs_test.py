@@ -47,13 +47,14 @@ def test_counts_beside_the_papers(run: Run, tables: Path, data: Path, tmp_path: 
     assert (done.code, done.err.strip()) == (0, "davidson: 1 sentence")
 
 
-def test_audit(run: Run, pairs_file: Path) -> None:
-    """`pairs audit` says what length, punctuation, words and source alone reach."""
-    told = run("pairs", "audit", "--pairs", pairs_file, "--json").rows
+def test_audit(run: Run, pairs_file: Path, tmp_path: Path) -> None:
+    """`pairs audit` says what length, punctuation, words and source alone reach, and draws it if asked."""
+    told = run("pairs", "audit", "--pairs", pairs_file, "--figure", tmp_path / "a.svg", "--json").rows
     assert {row["baseline"] for row in told} == {"length", "punctuation", "words", "source"}
     assert {row["subset"] for row in told} == {"all", "own"}
     source = next(row for row in told if row["baseline"] == "source" and row["subset"] == "all")
     assert source["accuracy"] == 0.5  # within one source it tells nothing
+    assert "<svg" in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
 
 def test_judgement(run: Run, pairs_file: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Missing
 from pipeline.text import segment
-from pipeline.text.segment import CODE, load_tokenizer, load_tokenizers, split_words, tokenize
+from pipeline.text.segment import CODE, count_disagreements, load_tokenizer, load_tokenizers, split_words, tokenize
 
 SENTENCES = ["蛋挞又瘦了一圈", "我们小区的门禁认识所有人就是不认识我", "外婆的收音机修好了", "他说的确实在理"]
 
@@ -76,11 +76,18 @@ def test_a_frame_of_texts() -> None:
 
 
 def test_the_rust_twin() -> None:
-    """The twin cuts these as jieba does, and signs with its own name."""
+    """The twin cuts these as jieba does, signs with its own name, and where the two differ both cuts are shown."""
     pytest.importorskip("rjieba")
     assert load_tokenizer("rjieba")[:3] == ("rjieba", version("rjieba"), "built-in/hmm")
-    cuts = [load_tokenizer(name).cut for name in ("jieba", "rjieba")]
-    assert all(split_words(text, cuts[0]) == split_words(text, cuts[1]) for text in SENTENCES)
+    assert count_disagreements(SENTENCES) == (0, [])
+
+
+def test_disagreement_is_counted_and_ten_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The count is of all texts that are cut otherwise; ten of them are given with both cuts."""
+    cuts = {"jieba": list, "rjieba": lambda text: [text]}
+    monkeypatch.setattr(segment, "load_tokenizer", lambda name: segment.Tokenizer(name, "1", "x", cuts[name]))
+    count, shown = count_disagreements(["甲", *["乙丙"] * 12])
+    assert (count, shown) == (12, [("乙丙", ["乙", "丙"], ["乙丙"])] * 10)
 
 
 def test_what_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

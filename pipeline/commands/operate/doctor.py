@@ -168,7 +168,6 @@ def _examine_scores() -> Result:
 
 
 def _examine_erased() -> Result:
-
     try:
         warehouse.load_table("comments")
     except Missing:  # without a catalog no model of the tables is in force

@@ -20,7 +20,10 @@ from pipeline.tasks.erasure.request import Request, check_request
 
 
 def forget(
-    user_id: Annotated[list[str] | None, Option(help="Pseudonym, or an id of --source. Repeat it.")] = None,
+    user_id: Annotated[
+        list[str] | None,
+        Option(help="Pseudonym (32 hexadecimal digits), or with --source an id as the site has it. Repeat it."),
+    ] = None,
     comment_id: Annotated[list[str] | None, Option(help="A comment, of --source or of any. Repeat it.")] = None,
     thread_id: Annotated[list[str] | None, Option(help="An article; others' comments on it stay. Repeat it.")] = None,
     file: Annotated[Path | None, Option(help="A table with user_id, comment_id or thread_id, and source.")] = None,

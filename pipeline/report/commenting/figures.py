@@ -17,7 +17,7 @@ from pipeline.report.sections import format_number, index_rows, order_names
 HUMAN = "human"
 METRICS = {"meteor": "METEOR", "rouge_l": "ROUGE-L", "cider": "CIDEr", "cider_d": "CIDEr-D"}
 METRICS |= {f"bleu_{n}": f"BLEU-{n}" for n in range(1, 5)} | {HUMAN: "human grades"}
-"""In the order of Table 4; others come after them."""
+"""In the order of Table 4."""
 COEFFICIENTS = {"spearman": "Spearman's\u00a0ρ", "pearson": "Pearson's\u00a0r"}
 TOP = 15  # categories that are drawn, as in figure 2
 PANELS = (("bleu_1", False), ("meteor", False), ("meteor", True))  # of figure 1
@@ -49,10 +49,15 @@ def name_metric(metric: str, is_weighted: bool = False) -> str:
     return f"W-{name}" if is_weighted else name
 
 
+def list_metrics(frame: pl.DataFrame) -> list[str]:
+    """List the different metrics in the order of Table 4, people last."""
+    return sorted(order_names(frame["metric"], METRICS), key=lambda name: name == HUMAN)
+
+
 def list_rows(frame: pl.DataFrame) -> list[Metric]:
     """List the different (metric, is_weighted), each metric's plain form before its weighted one."""
     existing = set(frame.select("metric", "is_weighted").iter_rows())
-    rows = [(name, is_weighted) for name in order_names(frame["metric"], METRICS) for is_weighted in (False, True)]
+    rows = [(name, is_weighted) for name in list_metrics(frame) for is_weighted in (False, True)]
     return [row for row in rows if row in existing]
 
 
@@ -125,7 +130,7 @@ def draw_correlations(frame: pl.DataFrame) -> str:
     options: dict[str, Any] = {"paper": "printed in the paper, on its own data", "x": "with 95 % interval"}
     options["printed"] = {key: value for key, value in paper.items() if key in rows_by_key}
     chance = dict.fromkeys(COEFFICIENTS, 0)
-    names = {metric: name_metric(metric) for metric in order_names(frame["metric"], METRICS)}
+    names = {metric: name_metric(metric) for metric in list_metrics(frame)}
     return plot.draw_dots(rows_by_key, COEFFICIENTS, names, forms, chance=chance, **options)
 
 

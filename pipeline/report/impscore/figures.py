@@ -9,7 +9,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.metrics.impscore.artefacts import BASELINE_SCORERS, CHANCE
+from pipeline.metrics.impscore.artefacts import BASELINE_SCORERS, BASELINES, CHANCE
 from pipeline.metrics.impscore.studies import LABELS
 from pipeline.report import figures as plot
 from pipeline.report.impscore.study_rows import IMPLICIT, average_runs, pivot_metrics, read_calibrations
@@ -73,7 +73,20 @@ def draw_data_sets(studies: pl.DataFrame) -> str:
     names = rows.sort("part", maintain_order=True)["name"].unique(maintain_order=True)
     marks = {False: "whole data set", True: "its implicit part"}
     rows_by_key = index_rows(rows, "panel", "name", "part")
-    return plot.draw_dots(rows_by_key, {"": ""}, {name: name for name in names}, marks, x="implicitness: mean ± s.d.")
+    counts = dict(parts.select("subset", "row_count").iter_rows())
+    row_names = {name: f"{name}, n = {counts.get(name, 0):,}" for name in names}
+    x = "implicitness, from 0 to 2: mean ± s.d.; n: sentences"
+    return plot.draw_dots(rows_by_key, {"": ""}, row_names, marks, limits=(0, 2), x=x)
+
+
+def draw_audit(audit: pl.DataFrame) -> str:
+    """Draw the accuracies of surface baselines by source (`artefacts.audit`)."""
+    rows_by_key = index_rows(audit.with_columns(panel=pl.lit(""), value="accuracy"), "panel", "subset", "baseline")
+    counts = dict(audit.select("subset", "pair_count").iter_rows())
+    names = {name: f"{name}, n = {counts[name]:,}" for name in order_names(audit["subset"], ["all"])}
+    marks = {name: name for name in order_names(audit["baseline"], BASELINES)}
+    x = "implicitness accuracy; dashed: chance; n: triples"
+    return plot.draw_dots(rows_by_key, {"": ""}, names, marks, chance={"": 0.5}, x=x)
 
 
 def draw_diversity(studies: pl.DataFrame) -> str:

@@ -1,18 +1,16 @@
 """Figures of a labelling project: what became of comments, how raters agree, what labels look like."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize
+from matplotlib.colors import Normalize
 from matplotlib.patches import Patch
 
 from pipeline.label.schema import FIELDS, TAGS, get_value_name
 from pipeline.papers.csd import KAPPA_HIGH, TABLE_2, TAE_HIGH
 from pipeline.report import figures as plot
-from pipeline.report.sections import format_number
 
 KAPPAS = {
     "fleiss": "Fleiss' κ, three raters", "fleiss_last": "Fleiss' κ, deciding round",
@@ -23,7 +21,6 @@ CURVES = {
     "kappa": "Cohen's κ with the truth", "fleiss": "Fleiss' κ of all four", "agreement": "agreement", "tae": "TAE",
 }  # fmt: skip
 PAPER = "printed in the paper, on its own data"
-_AROUND = LinearSegmentedColormap.from_list("around_light", ["#e0aeaa", "#f7f9fa", "#8fb9d1"])  # ink is readable on it
 _TAGS = ((plot.ACCENT, ""), (plot.HATCHED["facecolor"], plot.HATCHED["hatch"]), (plot.PALE, ""))
 """Colour and hatch of yes, unsure, no."""
 _TIGHT = 5  # percent of a bar that has room for a number
@@ -109,7 +106,7 @@ def draw_overlaps(overlaps: pl.DataFrame) -> str:
     with plot.use_style():
         figure, axes = plot.create_figure((7.2, 0.33 * len(names) + 1.5), 1, 2, sharey=True)
         for axis, (column, title) in zip(axes, panels.items(), strict=True):
-            _draw_numbers(axis, names, build_matrix(overlaps, column), plot.LIGHT, Normalize(0, 1))
+            plot.draw_numbers(axis, names, build_matrix(overlaps, column), plot.LIGHT, Normalize(0, 1))
             axis.set_xlabel(title)
         axes[1].tick_params(labelleft=False)
         return plot.render_svg(figure)
@@ -117,27 +114,7 @@ def draw_overlaps(overlaps: pl.DataFrame) -> str:
 
 def draw_correlations(correlations: pl.DataFrame) -> str:
     """Draw figure 3: Spearman's coefficient of each two fields."""
-    names = list_fields(correlations, "a")
-    with plot.use_style():
-        figure, axis = plot.create_figure((0.55 * len(names) + 1.4, 0.36 * len(names) + 1.1))
-        _draw_numbers(axis, names, build_matrix(correlations, "spearman"), _AROUND, Normalize(-1, 1))
-        return plot.render_svg(figure)
-
-
-def _draw_numbers(axis: Axes, names: Sequence[str], values: plot.Floats, colours: Colormap, norm: Normalize) -> None:
-    """Draw a table of coloured cells with their numbers; NaN stays white."""
-    edges = np.arange(len(names) + 1) - 0.5
-    axis.pcolormesh(
-        edges, edges, np.ma.masked_invalid(values), cmap=colours, norm=norm, edgecolors="white", linewidth=1.5
-    )
-    axis.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(names) - 0.5, -0.5))
-    axis.set_xticks(range(len(names)), names, fontsize=8)
-    axis.set_yticks(range(len(names)), names, fontsize=8)
-    axis.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
-    axis.tick_params(axis="x", labelrotation=90)
-    axis.spines[:].set_visible(False)
-    for (y, x), value in np.ndenumerate(values):
-        plot.write_text(axis, x, y, format_number(value, 2))
+    return plot.draw_matrix(list_fields(correlations, "a"), build_matrix(correlations, "spearman"))
 
 
 def draw_study(study: pl.DataFrame) -> str:

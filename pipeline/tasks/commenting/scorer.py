@@ -212,9 +212,10 @@ def evaluate(rows: pl.DataFrame, kind: str, ref: str | None = None) -> pl.DataFr
 
 def summarize(evaluations: pl.DataFrame) -> pl.DataFrame:
     """Summarize evaluations for display: metric, value with its interval, the best baseline, n."""
-    rows, value = evaluations.filter(pl.col("split") == "test"), pl.col("value")
-    end = pl.col("metric").str.extract("_(low|high)$").fill_null("value")
-    names = rows.with_columns(pl.col("metric").str.replace("_(low|high)$", ""), end=end)
-    numbers = {name: value.filter(end=name).first() for name in ("value", "low", "high")}
-    columns = {"baseline": pl.first("baseline"), "by": pl.first("baseline_name"), "n": pl.first("pair_count")}
-    return names.group_by("metric", maintain_order=True).agg(**numbers, **columns)
+    rows = evaluations.filter(pl.col("split") == "test")
+    wide = rows.filter(~pl.col("metric").str.contains("_(low|high)$"))
+    for end in ("low", "high"):
+        bounds = rows.filter(pl.col("metric").str.ends_with(f"_{end}"))
+        bounds = bounds.select(pl.col("metric").str.strip_suffix(f"_{end}"), pl.col("value").alias(end))
+        wide = wide.join(bounds, on="metric", how="left", maintain_order="left")
+    return wide.select("metric", "value", "low", "high", "baseline", by="baseline_name", n="pair_count")
