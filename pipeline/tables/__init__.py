@@ -77,10 +77,14 @@ DOCUMENTATION = "\n".join(part.description or "" if isinstance(part, dy.Column) 
 """Of tables and columns. The metadata of tables hold these words, so an erasure does not take them for a person's."""
 
 
-@cache
 def empty(name: str) -> pl.DataFrame:
     """A frame of the table's columns and no rows. It is made once, so do not change it in place."""
-    return TABLES[name].schema.create_empty()
+    return _create_empty(TABLES[name].schema)
+
+
+@cache
+def _create_empty(schema: type[dy.Schema]) -> pl.DataFrame:
+    return schema.create_empty()
 
 
 def list_personal(name: str) -> list[str]:

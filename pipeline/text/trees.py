@@ -128,17 +128,24 @@ def read(path: Path) -> Iterator[Tree]:
 def load_parser(folder: Path, lang: str) -> Parse:
     """Stanza's parser of a language, on the CPU, with the models in a folder; nothing is downloaded.
 
-    It takes words as they are, at least one for a sentence, and none that is blank. Without the models of all of
-    PROCESSORS for the language, as stanza names it, it is Missing.
+    It takes words as they are, and raises BadInput for a sentence without words or with one of blanks alone. Without
+    the models of all of PROCESSORS for the language, as stanza names it, it is Missing.
     """
     pipeline = load_pipeline(folder, lang, PROCESSORS, tokenize_pretokenized=True)
 
     def parse(sentences: Iterable[Sequence[str]]) -> Iterator[Tree]:
-        batches = map(list, sentences)
+        batches = _check_words(sentences)
         while chunk := [*islice(batches, CHUNK)]:
             yield from map(_convert_sentence, pipeline(chunk).sentences)
 
     return parse
+
+
+def _check_words(sentences: Iterable[Sequence[str]]) -> Iterator[list[str]]:
+    for number, words in enumerate(sentences, 1):
+        if not words or not all(map(str.strip, words)):
+            raise BadInput(f"sentence {number}: expected words that are not blank, at least one, found {words!r:.60}")
+        yield [*words]
 
 
 def _convert_sentence(sentence: Any) -> Tree:

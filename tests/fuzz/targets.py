@@ -519,7 +519,7 @@ def conllu(rng: random.Random, folder: Path) -> None:
     lines = ["\t".join(map(str, row)) if isinstance(row, list) else str(row) for row in cells]
     path.write_bytes(hostile.raw(rng, "\n".join(lines) + "\n\n"))
     for tree in trees.read(path):
-        must(len(tree.words) == len(tree.heads) == len(tree.relations), "columns of different lengths")
+        must(len(tree.words) == len(tree.heads) == len(tree.upos), "columns of different lengths")
         trees.find_subtrees(tree.heads)
 
 
@@ -608,8 +608,8 @@ TARGETS: Mapping[str, Target] = {
     "compressions": Target(4_000, partial(_jsonl, _all(compression.read), sample.COMPRESSIONS)),
     "google": Target(5_000, partial(_jsonl, _all(compression.read_google), _GOOGLE)),
     "own sentences": Target(3_000, partial(_jsonl, _all(sources.read_own), _OWN)),
-    "colloquial": Target(4_000, partial(_texts, lambda folder: compression.read_colloquial(folder, 1), _COLLOQUIAL)),
-    "broadcast": Target(4_000, partial(_texts, lambda folder: compression.read_broadcast(folder, 1, 1), _BROADCAST)),
+    "colloquial": Target(4_000, partial(_texts, compression.read_colloquial, _COLLOQUIAL)),
+    "broadcast": Target(4_000, partial(_texts, compression.read_broadcast, _BROADCAST)),
     "data sets": Target(2_000, data_sets),
     "conllu": Target(8_000, conllu),
     "rated words": Target(5_000, partial(_texts, ratings, _RATED)),

@@ -143,13 +143,13 @@ def export(
     lang: str = "zh",
     labels: pl.DataFrame | None = None,
 ) -> int:
-    """Write tasks.jsonl, the guidelines, a sheet for each rater, and an empty folder for labels; return the task count.
+    """Write tasks.jsonl, the guidelines, and a sheet for each rater; return the task count.
 
     `guidelines` has texts by the name of their file; that of `guidelines.md` is in the sheets, too. `sheets` has a
     rater's tasks by the rater's name; their language is zh or en.
     """
     check_raters(tuple(sheets))
-    (folder / "labels").mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for file_name, text in guidelines.items():
         (folder / file_name).write_text(text, encoding="utf-8")
     guide = guidelines.get("guidelines.md", "")
@@ -248,6 +248,7 @@ def assign(
     place = str(project.folder)
     if tool == "files":
         export(project.folder)
+        (project.folder / "labels").mkdir(exist_ok=True)
     if tool == "label_studio":
         push(project, tasks, studio)
         with _connect(project, studio) as (client, number):
