@@ -138,11 +138,12 @@ def push(project: str, step: Step, tool: Tool, studio: Studio | None = None) -> 
 
 
 def export(folder: Path, tasks: pl.DataFrame, labels: pl.DataFrame | None, sheets: Sequence[str] = ()) -> None:
-    """Write the files of `projects.export`, with a sheet for each named rater."""
+    """Write tasks.jsonl, the guidelines, a sheet for each named rater, and an empty folder for labels."""
     from pipeline.report.labelling import data_card
 
     pages = {f"guidelines_{lang}.html": data_card.render_guidelines(lang) for lang in ("zh", "en")}
     projects.export(folder, tasks, schema.CSD, pages, dict.fromkeys(sheets, tasks), labels=labels)
+    (folder / "labels").mkdir(exist_ok=True)
 
 
 def collect(project: str, step: Step, tool: Tool, studio: Studio | None = None, run_id: str = "cli") -> dict[str, int]:
