@@ -135,6 +135,7 @@ class Recipe:
     pooling: Literal["model", "layers"] = "model"
     normalize: Normalize = "model_default"  # whether embeddings have length 1 (errata E2)
     is_balanced: bool = False  # train on pairs among which length tells nothing
+    has_hard_negatives: bool = False  # train with negatives that are near to the pair's explicit sentence
     hidden: int = 0  # width of a layer before the projections; 0: none, as in the paper
     dropout: float = 0.0
     group_sharpness: float = 0.0  # of the ranking loss on graded groups; 0: no training on groups

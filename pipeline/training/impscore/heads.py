@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pipeline.errors import BadInput
 from pipeline.examples.impscore.groups import OPTIONS, build_questions
-from pipeline.examples.impscore.pairs import balance_lengths
+from pipeline.examples.impscore.pairs import add_negatives, balance_lengths
 from pipeline.metrics.impscore import artefacts
 from pipeline.metrics.impscore.studies import average_correlations, tabulate_figure_3
 from pipeline.models.encoder import Encoder, describe_encoder
@@ -58,6 +58,9 @@ def fit(
     if recipe.is_balanced:
         train = balance_lengths(train, recipe.seed)
         log.info("learning from %d of %d length-matched pairs", len(train), len(train_pairs))
+    if recipe.has_hard_negatives:  # near to their pairs' explicit sentences, by the encoder before its training
+        vectors = load_or_encode(embeddings, encoder, train["explicit"].to_list())[:, -encoder.last :]
+        train = add_negatives(train.drop("negative"), recipe.seed, vectors)[0].select(train.columns)
     if not len(train) and not (recipe.group_sharpness and full_corpus.select_groups("train")):
         reason = "; none is left once lengths are matched (is_balanced)" if len(train_pairs) else ""
         raise BadInput(f"there is nothing to train on: no pair has the split train{reason}")

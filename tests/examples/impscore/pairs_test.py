@@ -148,12 +148,18 @@ def test_negatives_are_foreign_and_of_the_same_source(rows: list[tuple[str, str,
 
 
 @settings(deadline=None)
-@given(drawn_rows, seeds)
-def test_negatives_follow_from_rows_and_seed(rows: list[tuple[str, str, str]], seed: int) -> None:
-    """The same pairs, in any order, and the same seed give the same negatives (IMP-19)."""
+@given(drawn_rows, seeds, st.booleans())
+def test_negatives_follow_from_rows_and_seed(rows: list[tuple[str, str, str]], seed: int, hard: bool) -> None:
+    """The same pairs, in any order and chunks, and the same seed give the same negatives (IMP-19), hard ones too."""
     order = np.random.default_rng(seed).permutation(len(rows))
+    vectors = np.random.default_rng(0).normal(size=(len(rows), 4)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     pairs = triples(rows)
-    assert examples.add_negatives(pairs, seed)[0].equals(examples.add_negatives(pairs[order.tolist()], seed)[0])
+    in_order = examples.add_negatives(pairs, seed, vectors if hard else None)[0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(examples, "_CHUNK", 7)
+        shuffled = examples.add_negatives(pairs[order.tolist()], seed, vectors[order] if hard else None)[0]
+    assert in_order.equals(shuffled)
 
 
 def test_negatives_are_equally_likely() -> None:
@@ -162,6 +168,30 @@ def test_negatives_are_equally_likely() -> None:
     first = [examples.add_negatives(rows, seed)[0]["negative"][0] for seed in range(400)]
     assert set(first) == set("cdef")
     assert all(abs(first.count(c) - 100) < 5 * (400 * 0.25 * 0.75) ** 0.5 for c in "cdef")
+
+
+def point(*degrees: float) -> np.ndarray:
+    """Vectors of length 1 in these directions."""
+    angles = np.deg2rad(degrees)
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def test_hard_negatives_are_near_but_not_the_same() -> None:
+    """The nearest of those drawn is taken, unless its cosine reaches 0.95, and no meaning of the same sentence.
+
+    Where all are as near as that the farthest is taken; vectors must be as many as pairs.
+    """
+    degrees = (0, 10, 30, 60, 100)  # 18.2 degrees are a cosine of 0.95
+    vectors = point(*degrees)
+    rows = triples([("one", f"hint {i}", f"at {angle}") for i, angle in enumerate(degrees)])
+    nearest = ["at 30", "at 30", "at 10", "at 30", "at 60"]
+    assert examples.add_negatives(rows, 1, vectors)[0]["negative"].to_list() == nearest
+    same = rows.with_columns(implicit=pl.Series(["hint", "hint 1", "hint", "hint 3", "hint 4"]))
+    assert examples.add_negatives(same, 1, vectors)[0]["negative"][0] == "at 60"
+    alike, _ = examples.add_negatives(positives([("one", "a"), ("one", "b"), ("one", "c")]), 1, point(0, 4, 12))
+    assert alike["negative"].to_list() == ["c", "c", "a"]
+    with pytest.raises(ValueError, match="a vector for each of 5 pairs, got 1"):
+        examples.add_negatives(rows, 1, vectors[:1])
 
 
 def test_build_joins_labels_and_completions() -> None:

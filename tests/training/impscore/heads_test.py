@@ -93,3 +93,21 @@ def test_balanced_pairs_are_learnt_from_and_all_are_measured(
     balanced = balance_lengths(pairs.filter(pl.col("split") == "train"), 42)
     assert len(corpora[0].select_triples("train")) == balanced.height < 24
     assert head.triples.height == 32
+
+
+def test_hard_negatives_are_learnt_from_and_those_given_are_measured(
+    pairs: pl.DataFrame, encoder: Encoder, tmp_path: Path, corpora: list[Corpus]
+) -> None:
+    """Foreign sentences to learn from are nearer to the own explicit one than those given, which are measured."""
+    head = heads.fit(pairs, None, Recipe(**SMALL, has_hard_negatives=True), encoder, tmp_path)
+    plain = heads.fit(pairs, None, Recipe(**SMALL), encoder, tmp_path)
+    hard, plain_pairs = (corpus.pairs.filter(pl.col("split") == "train").sort("pair_id") for corpus in corpora)
+    assert hard.drop("negative").equals(plain_pairs.drop("negative"))
+    assert (hard["negative"] != hard["explicit"]).all()
+    columns = (plain_pairs["explicit"], hard["negative"], plain_pairs["negative"])
+    explicit, *foreign = (encode(encoder, texts.to_list()) for texts in columns)
+    nearer, further = (np.einsum("nd,nd->n", explicit, other).mean() for other in foreign)
+    assert nearer > further + 0.05
+    assert head.triples["near"].len() == 32
+    assert not head.triples["far"].equals(plain.triples["far"])
+    assert corpora[0].pairs.filter(pl.col("split") != "train").equals(pairs.filter(pl.col("split") != "train"))
