@@ -135,7 +135,9 @@ def test_trained_again_the_table_is_the_same(few_pairs: pl.DataFrame) -> None:
     assert study_rows.publish(shards, DAY) == 4
     before = load_table()
     sensitivity = study_rows.stage_cells("sensitivity", study_rows.list_cells("sensitivity", 1)[:1], DAY, 1)
-    study_rows.publish([sensitivity], DAY)
+    study_rows.publish([{**sensitivity, "seconds": 3600.0}, *shards], DAY)
+    seconds = dict(warehouse.scan("runs", pl.col("step") == "study").select("source", "seconds").collect().iter_rows())
+    assert seconds["ablation"] < 3600 <= seconds["sensitivity"]  # each has the time of its own parts
     again = study_rows.stage_cells("ablation", parts[0], DAY, 1)
     study_rows.publish([study_rows.stage_cells("ablation", parts[0], NEXT, 1)], NEXT)
     study_rows.publish([again], DAY)  # one cell replaces itself, the other stays
