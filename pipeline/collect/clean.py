@@ -32,7 +32,7 @@ _FULL = "".join(chr(ord(letter) + 0xFEE0) for letter in _HALF)  # their full-wid
 
 def hash_text(texts: pl.Series) -> pl.Series:
     """Hash each text."""
-    return pl.Series(texts.name, [*map(hashes.hash_text, texts)], dtype=pl.String)
+    return pl.Series(texts.name, [*map(hashes.hash_text, texts.to_list())], dtype=pl.String)
 
 
 def normalise(texts: pl.Series, counts: Counter[str] | None = None) -> pl.Series:

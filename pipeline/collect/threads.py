@@ -101,7 +101,7 @@ def _find_near(rows: pl.DataFrame, threshold: float) -> dict[int, int]:
 def _may_resemble(rows: pl.DataFrame, threshold: float) -> np.ndarray:
     """Test if enough of a text's trigrams, by their hash, are also elsewhere in its place for any to be as similar."""
     places = rows.select(_PLACE.hash(seed=_SEED)).to_series().to_numpy()
-    texts = [text.lower() for text in rows["text"]]
+    texts = [text.lower() for text in rows["text"].to_list()]
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     cuts = np.flatnonzero(np.diff(lengths.cumsum() // _BLOCK, prepend=0, append=-1))
     blocks = [*zip([0, *cuts], cuts, strict=False)]
@@ -162,8 +162,8 @@ def add_roots(comments: pl.DataFrame) -> pl.DataFrame:
 
 def refuse_circles(comments: pl.DataFrame) -> None:
     """Raise BadInput, with the file and the rows, if a comment is, through its parents, its own ancestor."""
-    ids = comments.select("thread_id", "comment_id", "parent_id", "row_key").iter_rows()
-    up = {(thread, comment): ((thread, parent), row_key) for thread, comment, parent, row_key in ids if parent}
+    answers = comments.filter(pl.col("parent_id") != "").select("thread_id", "comment_id", "parent_id", "row_key")
+    up = {(thread, comment): ((thread, parent), row_key) for thread, comment, parent, row_key in answers.iter_rows()}
     checked: set[tuple[str, str]] = set()
     for start in up:
         path: dict[tuple[str, str], None] = {}
