@@ -294,7 +294,8 @@ def look_around(page: Any) -> None:
     page.get_by_role("button", name="Clear all").press("Enter")
     wait_for(page, "60 of")
     page.wait_for_function("() => !document.querySelector('.bar.out')")
-    box = page.locator("#charts svg").first.bounding_box()
+    find_box = "() => (b => b?.width && b.toJSON())(document.querySelector('#charts svg')?.getBoundingClientRect())"
+    box = page.wait_for_function(find_box).json_value()  # charts are drawn anew as the counts come
     page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 9)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] - 1, box["y"] + 9)
