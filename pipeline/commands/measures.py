@@ -32,7 +32,10 @@ def score_implicitness(
     ] = None,
     model: shared.Model = None,
     reference: Annotated[str | None, Option(help="Percentiles among this reference; by default the sample.")] = None,
-    calibrated: Annotated[str | None, Option(help="Add this measure: judge, judge:NAME, people or grades.")] = None,
+    calibrated: Annotated[
+        str | None,
+        Option(help="Add what this measure would be, with an interval: judge, judge:NAME, people or grades."),
+    ] = None,
     is_explained: Annotated[bool, Option("--explain", help="Print each word, with the change without it.")] = False,
     limit: Annotated[
         int | None, Option(min=1, help="Comments to explain at each end of a source, of a day.", show_default="20")

@@ -9,7 +9,7 @@ from typer import Argument, Exit, Option
 from pipeline import warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params, show_estimate
 from pipeline.commands.terminal import console, files
-from pipeline.commands.terminal.options import Day, Json, check_name
+from pipeline.commands.terminal.options import Day, Json, MaybeDay, check_name
 from pipeline.errors import BadInput, Missing, format_quantity
 from pipeline.examples import splits
 from pipeline.examples.impscore import groups as graded
@@ -58,10 +58,12 @@ def import_(
 
 def replay(
     cassette: Annotated[Path | None, Argument(help="A .jsonl cassette of answers; the sample's by default.")] = None,
-    day: Day = "",  # noqa: ARG001 - answers have no day; the option is that of the commands beside it
+    day: MaybeDay = "",
 ) -> None:
     """Add answers of language models kept in a file to the table `completions`. Example: `undertone pairs replay`"""
     warehouse.create()
+    if day:
+        console.report("--day has no effect: answers have no day")
     sources = retry(work.replay_cassette, str(cassette) if cassette else None)
     console.report(f"answers about {', '.join(sources)}")
 

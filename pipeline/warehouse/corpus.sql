@@ -37,7 +37,7 @@ select (row_number() over ())::int as id, thread, comment_id, parent_id, like_co
 from comments
 join corpus.threads using (source, day, thread_id);
 
--- a byte a row
+-- Names, bands and weaknesses recur: as types of their own they take a byte a row.
 create type score_name as enum (select name from corpus.scores order by name);
 
 create type band as enum (select distinct band from reference_scales where band is not null order by band);

@@ -31,7 +31,9 @@ def maintain(
     target_megabytes: Annotated[int, Option(help="Size of a compacted file.", min=1)] = 256,
     gigabytes: Annotated[float, Option(help="GB of a table to compact at most.", min=0, max=MOST)] = 20,
     footers: Annotated[bool, Option(help="Open every data file in the check.")] = True,
-    verify_weeks: Annotated[int, Option(help="Weeks to compare all checksums in; 1: all now, 0: none.", min=0)] = 4,
+    verify_weeks: Annotated[
+        int, Option(help="Compare every checksum once in so many weeks; 1: all now, 0: none.", min=0)
+    ] = 4,
     force: Annotated[bool, Option("--force", help="Take shorter limits; only while nothing else runs.")] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Check and count, change nothing.")] = False,
     as_json: Json = False,

@@ -81,6 +81,7 @@ def export(kind: str, folder: Path, raters: Sequence[str] = (), lang: str = "zh"
             for rater in raters
         }
     guidelines = {"guidelines.md": grading.read_guidelines("quality", lang)}
+    (folder / "labels").mkdir(parents=True, exist_ok=True)
     return projects.export(folder, tasks, quality.FORM, guidelines, sheets, lang)
 
 

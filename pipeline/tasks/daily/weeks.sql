@@ -1,4 +1,4 @@
--- the comments of two weeks in threads, with the quarters of the week before; see report.compare_weeks
+-- Comments of two weeks by thread, with the quartiles of the first week: what `report.compare_weeks` compares.
 with scored as (
     select source, lang, thread_id, implicitness,
         day > ? as is_now, case when day > ? then day else day + 7 end as weekday

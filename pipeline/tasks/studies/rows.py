@@ -36,7 +36,6 @@ GRID = {  # section 5.3 and appendix A.4
     "alpha": (0.5, 1.0, 1.5, 2.0),
 }
 STUDIES = ("ablation", "sensitivity")
-SAME = ("setting", "subset")
 DECIMALS = 6
 Cell = dict[str, Any]  # one training of a grid: setting, run
 
@@ -203,7 +202,11 @@ def publish(staged: Sequence[Staged], day: str, run_id: str = "cli") -> int:
 
 
 def replace_study(
-    study: str, rows: pl.DataFrame, day: str, run_id: str = "cli", replaced: pl.Expr | Sequence[str] = SAME
+    study: str,
+    rows: pl.DataFrame,
+    day: str,
+    run_id: str = "cli",
+    replaced: pl.Expr | Sequence[str] = ("setting", "subset"),
 ) -> int:
     """Replace rows of a study and day: those that are `replaced`, by default those of the same setting and subset."""
     partition = warehouse.make_slice(study=study, day=day)
