@@ -161,7 +161,7 @@ def save_bert(folder: Path, size: str) -> Path:
 def bench_compression(device: str, small: bool, folder: Path) -> None:
     """Sentences a second, one round of NDD's search for spans by a BERT of base size."""
     path = save_bert(folder, "tiny" if small else "base")
-    sentences = [text.split() for text in make_texts(2 if small else 200, 24)]
+    sentences = [text.split() for text in make_texts(2 if small else 512, 24)]
     for precision in PRECISIONS:
         for batch in (64,) if small else (1024,):
             scorer = scorers.ndd(masked_lm.load(path, batch=batch, precision=precision, device=device))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import sample, settings, warehouse
+from pipeline.errors import Missing
 from pipeline.llm.service.connection import Endpoint
 from pipeline.tables import TABLES
 from pipeline.tasks import asking
@@ -102,6 +103,17 @@ def commenting(do: Do) -> None:
     do("commenting.page.write", DAY)
 
 
+def has_wordnet() -> bool:
+    """Whether cloze items can be made here, and pairs of similar texts."""
+    from pipeline.text import wordnet
+
+    try:
+        wordnet.read_version()
+    except Missing:
+        return False
+    return True
+
+
 def ndd(do: Do) -> None:
     """DAG ndd, by counts."""
     do("ndd.masked_lm.count_all", DAY, None, RUN)
@@ -111,7 +123,7 @@ def ndd(do: Do) -> None:
     do("tests.faults.whole:publish", [do("tests.faults.whole:compress", system) for system in systems])
     do("tests.faults.whole:measure")
     do("tests.faults.whole:thresholds")
-    for study in ("similarity", "pruning", "predicates"):
+    for study in (*["similarity"] * has_wordnet(), "pruning", "predicates"):
         do("tests.faults.whole:test", study)
     do("ndd.page.write", DAY)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from polars.testing import assert_frame_equal
 
-from pipeline.errors import Missing
 from tests.faults import whole
 from tests.faults.disturbed import Fault, Flow, Run, calm, every_row, planned
 from tests.faults.whole import Do
@@ -35,23 +34,12 @@ def build_flow(folder: Path, url: str) -> Flow:
             whole.commenting(do)
             whole.ndd(do)
             whole.studies(do)
-            if has_wordnet():
+            if whole.has_wordnet():
                 whole.recam(do, folder)
         whole.report(do, is_whole=IS_NIGHTLY)
         whole.upkeep(do, is_whole=IS_NIGHTLY)
 
     return flow
-
-
-def has_wordnet() -> bool:
-    """Whether cloze items can be made here."""
-    from pipeline.text import wordnet
-
-    try:
-        wordnet.read_version()
-    except Missing:
-        return False
-    return True
 
 
 @pytest.mark.slow
@@ -79,7 +67,7 @@ def test_whatever_happens_the_tables_are_those_of_an_undisturbed_run(
     rows = every_row()
     filled = sum(frame.height > 0 for frame in expected.values())
     report = [f"seed {SEED}, {len(undisturbed.took)} calls that fill {filled} tables, {run.reads} reads beside"]
-    if IS_NIGHTLY and not has_wordnet():
+    if IS_NIGHTLY and not whole.has_wordnet():
         report.append("without recam, for want of WordNet")
     report += [f"{kind}: {word}: {count}" for (kind, word), count in sorted(run.outcomes.items())]
     report.append(f"answers paid for: {paid}, and again {paid_again} in {run.killed_asking} kills while asking")

@@ -29,6 +29,14 @@ TEXTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("has_amx", [True, False])
+def test_only_a_cpu_with_amx_is_fast_at_bfloat16(has_amx: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has AVX512-BF16 alone took 1.9 times as long as in float32."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True, "amx_bf16": has_amx})
+    assert encoders.is_bfloat16_fast() is has_amx
+
+
 @pytest.fixture(scope="module")
 def embedded() -> Encoder:
     return load(device="cpu")

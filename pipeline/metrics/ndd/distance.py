@@ -207,8 +207,7 @@ def divergences(
     values, queries = np.zeros(len(first_places)), np.arange(len(first_places))
     if hasattr(model, "unchanged"):  # counts see two neighbours alone, and most places keep theirs
         queries = np.flatnonzero(~model.unchanged(sentences, first_places, second_places))
-    distinct_places, owner = np.unique(first_places[queries], axis=0, return_inverse=True)
-    owner = owner.reshape(-1)
+    distinct_places, owner = index_places(first_places[queries])
     order = np.argsort(owner, kind="stable")
     bounds = np.searchsorted(owner[order], np.arange(0, len(distinct_places) + cache_size, cache_size))
     for number, (start, end) in enumerate(pairwise(bounds.tolist())):
@@ -236,14 +235,30 @@ def compare(
     divergence: Divergence,
 ) -> Floats:
     """Compute the divergences of first[index] and the distributions at places, each of which is asked of once: [m]."""
-    values, (distinct, owner) = np.empty(len(index)), np.unique(places, axis=0, return_inverse=True)
+    import torch
+
+    distinct, owner = index_places(places)
+    parts = []
     for rows, log_probs in model.distributions(sentences, *distinct.T):
         row = np.full(len(distinct), -1)
         row[rows] = np.arange(len(rows))
-        row = row[owner.reshape(-1)]
+        row = row[owner]
         pairs = np.flatnonzero(row >= 0)
-        values[pairs] = DIVERGENCES[divergence](first[index[pairs]], log_probs[row[pairs]]).double().cpu().numpy()
+        first_rows, second_rows = (
+            torch.from_numpy(part[pairs]).to(first.device, non_blocking=True) for part in (index, row)
+        )
+        parts.append((pairs, DIVERGENCES[divergence](first[first_rows], log_probs[second_rows])))
+    values = np.empty(len(index))
+    for pairs, part in parts:  # all batches first: to fetch values from a GPU is to wait for it
+        values[pairs] = part.double().cpu().numpy()
     return values
+
+
+def index_places(places: IndexArray) -> tuple[IndexArray, IndexArray]:
+    """Return the distinct places, in order, and which of them each is: [k, 2], [m]. They are from -1."""
+    width = places[:, 1].max(initial=0) + 2
+    _, first, owner = np.unique(places @ [width, 1], return_index=True, return_inverse=True)
+    return places[first], owner
 
 
 def check_options(divergence: str, weights: str) -> None:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from pipeline.errors import BadInput, check_name
+from pipeline.models.devices import move
 from pipeline.models.encoder import PRECISIONS, IndexArray
 from pipeline.models.recam import pretrained_reader as models
 from pipeline.models.recam.pretrained_reader import Pieces
@@ -48,6 +49,8 @@ class WordPieces:
             for index in range(1, len(sentence)):
                 if _UNSPACED.match(sentence[index - 1][-1:]) or _UNSPACED.match(sentence[index]):
                     before[index] = "word"
+        if "word" not in before and MASK_WORD not in sentence:
+            return [*map(self._split_word, sentence, before)]
         pieces = self._split_text(sentence, before) if "word" in before else [()] * len(sentence)
         return [
             (self.pieces.mask,) if word is MASK_WORD else word_pieces or self._split_word(word, context)
@@ -181,12 +184,14 @@ class MaskedLM:
 
         Yields the row of a sentence, the longest first; and its states [t, d], float32, of [CLS], its pieces and [SEP].
         """
-        sentence_ids = [np.fromiter(chain(*self.tokenize(sentence)), np.int64)[: self.room] for sentence in sentences]
-        for rows in self._batches(np.array([len(ids) for ids in sentence_ids], np.int64)):
-            batch_states = self._compute([sentence_ids[row] for row in rows], is_whole=False)
-            special_count = self.pieces.longest - self.room
-            for row, states in zip(rows.tolist(), batch_states, strict=True):
-                yield row, states[: len(sentence_ids[row]) + special_count].float()
+        ids, bounds, first = _flatten([self.tokenize(sentence) for sentence in sentences])
+        start, stop = bounds[first[:-1]], bounds[first[1:]]
+        counts = np.minimum(stop - start, self.room)
+        columns = np.stack([start, start, *np.zeros((2, len(counts)), np.int64), counts], axis=1)
+        for rows in self._batches(counts):
+            features = self._build_features(ids, columns[rows])
+            for row, states in zip(rows.tolist(), self._compute(features, is_whole=False), strict=True):
+                yield row, states[: counts[row] + self.pieces.longest - self.room].float()
 
     def sentence_vectors(self, sentences: Sequence[Sentence]) -> Tensor:
         """Compute the [CLS] states of sentences, for cosines (NDD-02): [n, d] float32, on the CPU."""
@@ -203,14 +208,10 @@ class MaskedLM:
         before_count = np.minimum(asks.start - asks.begin, np.maximum(spare // 2, spare - behind))
         after_count = np.minimum(behind, spare - before_count)
         positions = len(self.pieces.before) + before_count - asks.is_before
+        columns = np.stack([asks.start, asks.end, before_count, masks, after_count], axis=1)
         for rows in self._batches(before_count + masks + after_count):
-            columns = np.stack([asks.start, asks.end, masks, before_count, after_count], axis=1)
-            sequences = [
-                np.concatenate([ids[start - a : start], np.full(width, self.pieces.mask), ids[end : end + b]])
-                for start, end, width, a, b in columns[rows].tolist()
-            ]
-            widths = masks[rows].clip(min=1)
-            yield rows, self._predict_masks(sequences, torch.from_numpy(positions[rows]), torch.from_numpy(widths))
+            features = self._build_features(ids, columns[rows])
+            yield rows, self._predict_masks(features, positions[rows], masks[rows].clip(min=1))
 
     def _batches(self, lengths: IndexArray) -> Iterator[IndexArray]:
         """Yield batches of rows, the longest first: little is padded, and too large a batch fails at once."""
@@ -222,24 +223,23 @@ class MaskedLM:
             start += size
 
     @torch.inference_mode()
-    def _predict_masks(self, sequences: list[IndexArray], positions: Tensor, width: Tensor) -> Tensor:
+    def _predict_masks(self, features: dict[str, Tensor], positions: IndexArray, width: IndexArray) -> Tensor:
         """Compute log probabilities, the mean over each row's masks from a position [b] on: [b, vocabulary]."""
-        outputs = self._compute(sequences, self.is_whole)
-        row = torch.arange(len(positions))
-        row, positions, width = (tensor.to(outputs.device) for tensor in (row, positions, width))
-        log_probabilities = self._predict_outputs(outputs[row, positions])
-        for offset in range(1, int(width.max())):  # one mask of each row at a time: no more than `batch` at once
-            wide_rows = row[width > offset]
-            offset_values = self._predict_outputs(outputs[wide_rows, positions[wide_rows] + offset])
+        outputs = self._compute(features, self.is_whole)
+        place, row = self._move(positions), torch.arange(len(positions), device=outputs.device)
+        log_probabilities = self._predict_outputs(outputs[row, place])
+        for offset in range(1, width.max()):  # one mask of each row at a time: no more than `batch` at once
+            wide_rows = self._move(np.flatnonzero(width > offset))
+            offset_values = self._predict_outputs(outputs[wide_rows, place[wide_rows] + offset])
             log_probabilities[wide_rows] = torch.logaddexp(log_probabilities[wide_rows], offset_values)
-        return log_probabilities.sub_(width.log().unsqueeze(1))
+        return log_probabilities.sub_(self._move(np.log(width, dtype=np.float32)).unsqueeze(1))
 
     @torch.inference_mode()
-    def _compute(self, sequences: list[IndexArray], is_whole: bool) -> Tensor:
+    def _compute(self, features: dict[str, Tensor], is_whole: bool) -> Tensor:
         """Compute the states of sequences [b, t, d], or the whole model's logits [b, t, vocabulary]."""
         module, name = (self.module, "logits") if is_whole else (self.module.base_model, "last_hidden_state")
         with self._cast():
-            outputs: Tensor = getattr(module(**self._build_features(sequences)), name)
+            outputs: Tensor = getattr(module(**features), name)
         return outputs
 
     def _predict_outputs(self, outputs: Tensor) -> Tensor:
@@ -248,20 +248,30 @@ class MaskedLM:
             logits = outputs if self.is_whole else models.compute_logits(self.module, outputs)
         return logits.float().log_softmax(dim=1)
 
-    def _build_features(self, sequences: list[IndexArray]) -> dict[str, Tensor]:
-        """Build the model's input [b, t] of sequences, with the special pieces added."""
-        pieces, device = self.pieces, self.module.device
-        special_count = len(pieces.before) + len(pieces.after)
-        lengths = np.array([len(ids) + special_count for ids in sequences])
-        ids = np.full((len(sequences), lengths.max()), pieces.pad)
-        for row, sequence in zip(ids, sequences, strict=True):
-            row[: len(sequence) + special_count] = [*pieces.before, *sequence, *pieces.after]
-        is_piece = np.arange(ids.shape[1]) < lengths[:, None]
-        features = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(is_piece.astype(np.int64))}
+    def _build_features(self, ids: IndexArray, columns: IndexArray) -> dict[str, Tensor]:
+        """Build the model's input [b, t]: some of `ids` before a span, masks in its place, and some behind it.
+
+        The columns [b, 5] are the start and end of the span, and the counts of pieces before, masks and pieces behind.
+        """
+        pieces, (start, end, before, masks, after) = self.pieces, columns.T[..., None]
+        count = before + masks + after
+        column = np.arange(count.max() + len(pieces.before) + len(pieces.after)) - len(pieces.before)
+        place = column + np.where(column < before, start - before, end - before - masks)
+        sequences = np.append(ids, pieces.pad)[place.clip(0, len(ids))]
+        sequences[(column >= before) & (column < before + masks)] = pieces.mask
+        sequences[:, : len(pieces.before)] = pieces.before
+        for offset, piece in enumerate(pieces.after):
+            sequences[column - count == offset] = piece
+        is_piece = column - count < len(pieces.after)
+        sequences[~is_piece] = pieces.pad
+        features = {"input_ids": sequences, "attention_mask": is_piece.astype(np.int64)}
         if getattr(self.module.config, "type_vocab_size", 0) > 1:
-            features["token_type_ids"] = torch.full(ids.shape, pieces.types[0])
+            features["token_type_ids"] = np.full_like(sequences, pieces.types[0])
         names = inspect.signature(self.module.forward).parameters
-        return {name: tensor.to(device) for name, tensor in features.items() if name in names}
+        return {name: self._move(array) for name, array in features.items() if name in names}
+
+    def _move(self, array: npt.NDArray[Any]) -> Tensor:
+        return move(torch.from_numpy(array), self.module.device.type)
 
     def _cast(self) -> Any:
         return torch.autocast(self.module.device.type, PRECISIONS["bfloat16"], enabled=self.precision == "bfloat16")

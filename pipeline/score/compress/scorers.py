@@ -4,6 +4,7 @@ A span is (start, end), from 0, the end not included; spans of a sentence are an
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -46,16 +47,15 @@ def select_disjoint(spans: IndexArray, scores: Floats, *, is_released: bool = Fa
     if is_released:
         order = np.lexsort([spans[:, 0], spans[:, 0] - spans[:, 1], scores])
         is_selected[order] = ~np.tril(find_overlaps(spans[order]), -1).any(axis=1)
-    else:
-        find_undecided(spans, scores, is_selected.copy(), is_selected)
-    return is_selected
+        return is_selected
+    return find_undecided(spans, scores, is_selected, is_selected)[1]
 
 
-def find_undecided(spans: IndexArray, costs: Floats, is_final: Mask, is_open: Mask) -> Mask:
-    """Close spans that are not selected, by costs that are lower bounds where they are not final; all is in place.
+def find_undecided(spans: IndexArray, costs: Floats, is_final: Mask, is_open: Mask) -> tuple[Mask, Mask]:
+    """Find open spans whose costs are needed, by costs that are lower bounds where they are not final.
 
     An open span that has the least of those that overlap it is selected if it is final, which closes the others.
-    Returns the other such spans, [s], whose costs are needed; if there is none, the open spans are the selected ones.
+    Returns the other such spans, [s], and those that are still open, [s]: if none is needed, the selected ones.
     """
     sizes, rank = spans[:, 1] - spans[:, 0], np.empty(len(spans), np.int64)
     rank[np.lexsort([spans[:, 0], -sizes, is_final, costs])] = np.arange(len(spans))
@@ -65,11 +65,12 @@ def find_undecided(spans: IndexArray, costs: Floats, is_final: Mask, is_open: Ma
         least = np.full(spans.max(initial=0), len(spans))
         np.minimum.at(least, word[is_open[span]], rank[span[is_open[span]]])
         is_least = is_open & (np.bincount(span, least[word] == rank[span], len(spans)) == sizes)
-        is_taken = np.isin(word, word[(is_least & is_final)[span]])
-        is_beaten = is_open & ~is_least & (np.bincount(span, is_taken, len(spans)) > 0)
+        is_taken = np.zeros(len(least), bool)
+        is_taken[word[(is_least & is_final)[span]]] = True
+        is_beaten = is_open & ~is_least & (np.bincount(span, is_taken[word], len(spans)) > 0)
         if not is_beaten.any():
-            return np.asarray(is_least & ~is_final)
-        is_open &= ~is_beaten
+            return is_least & ~is_final, is_open
+        is_open = is_open & ~is_beaten
 
 
 def select_affordable(spans: IndexArray, scores: Floats, is_chosen: Mask, word_budget: int) -> Mask:
@@ -119,31 +120,39 @@ def ndd(
     """
 
     def score_block(sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit]) -> Floats:
+        if not any(map(len, spans)):
+            return np.zeros(0)
         texts, asks, weight = _list_asks(sentences, spans, weighting, mu, nu)
         is_asked = asks[:, 1] == 0 if is_fast else np.ones(len(asks), bool)
         if hasattr(model, "unchanged"):
             is_asked &= ~model.unchanged(texts, asks[:, 2:4], asks[:, 4:])
         asks, weight = asks[is_asked], weight[is_asked]
-        (span, step), terms = asks[:, :2].T, np.zeros(len(asks))
-        distinct, index = np.unique(asks[:, 2:4], axis=0, return_inverse=True)
+        distinct, index = distance.index_places(asks[:, 2:4])
         first: Any = distance.collect_distributions(model, texts, distinct) if len(asks) else None
         sentence = np.repeat(np.arange(len(spans)), [*map(len, spans)])
         positions = np.concatenate(spans) + sentence[:, None] * max(map(len, sentences))
+        next_ask, last = (np.searchsorted(asks[:, 0], np.arange(len(sentence)), side) for side in ("left", "right"))
+        step_ends = np.append(1 + np.flatnonzero(np.diff(asks[:, :2], axis=0).any(axis=1)), len(asks))
         costs: Floats = np.zeros(len(sentence))
-        next_step = np.zeros(len(sentence), np.int64)
-        is_open, is_next = np.ones((2, len(sentence)), bool)
+        is_open, is_next = np.ones(len(sentence), bool), next_ask < last
         while is_next.any():
-            asked = np.flatnonzero(is_next[span] & (step == next_step[span]))
+            start = next_ask[is_next]
+            end = next_ask[is_next] = step_ends[np.searchsorted(step_ends, start, "right")]
+            asked = np.arange((end - start).sum()) + np.repeat(end - np.cumsum(end - start), end - start)
             values = distance.compare(model, texts, first, index[asked], asks[asked, 4:], divergence)
-            terms[asked], next_step = weight[asked] * values, next_step + is_next
-            costs = np.asarray(np.bincount(span, terms, len(sentence)), np.float64)
-            is_next = np.bincount(span, step >= next_step[span], len(sentence)) > 0
-            if limits:
-                least = np.full(len(spans), np.inf)
-                np.minimum.at(least, sentence[~is_next], costs[~is_next])
-                most = [limit(cost) for limit, cost in zip(limits, least.tolist(), strict=True)]
-                is_open &= costs <= np.array(most)[sentence]
-                is_next = find_undecided(positions, costs, ~is_next, is_open)
+            costs += np.bincount(asks[asked, 0], weight[asked] * values, len(sentence))
+            is_final = next_ask == last
+            if not limits:
+                is_next = ~is_final
+                continue
+            least, most = np.full((2, len(spans)), np.inf)
+            np.minimum.at(least, sentence[is_final], costs[is_final])
+            active = np.unique(sentence[is_next])
+            most[active] = [limits[number](cost) for number, cost in zip(active, least[active].tolist(), strict=True)]
+            is_open &= costs <= most[sentence]
+            rows = np.flatnonzero(is_open & np.isin(sentence, active))
+            is_next = np.zeros(len(sentence), bool)
+            is_next[rows], is_open[rows] = find_undecided(positions[rows], costs[rows], is_final[rows], is_open[rows])
         return costs
 
     def score(sentences: Sequence[Sentence], spans: Sequence[IndexArray], limits: Sequence[Limit] = ()) -> list[Floats]:
@@ -160,24 +169,35 @@ def _list_asks(
     """List texts, which are the sentences and what remains without each span; the asks; and their weights, [m].
 
     An ask, [m, 6], is a span, a step away from it (0, 1, 2, 3 to 4, 5 to 6, 7 to 10 ... words), and the text and place
-    of a neighbour before and after the span is dropped.
+    of a neighbour before and after the span is dropped. They are in the order of spans, those of each from it outwards.
     """
-    texts, asks, weight = [*sentences], [np.empty((0, 6), np.int64)], [np.empty(0)]
-    masked: dict[tuple[int, int, int], tuple[int, int]] = {}
-    span_ends = [(number, *ends) for number, part in enumerate(spans) for ends in part.tolist()]
-    for span, (number, start, end) in enumerate(span_ends):
-        ends = len(sentences[number]), start, end
-        counts = distance.WEIGHTS[weighting](*ends, mu) * distance.decay(*ends, nu)
+
+    @cache
+    def weigh(length: int, start: int, end: int) -> tuple[IndexArray, IndexArray, Floats]:
+        counts = distance.WEIGHTS[weighting](length, start, end, mu) * distance.decay(length, start, end, nu)
         place = np.flatnonzero(counts)
         step = (2 * np.log2(1 + np.where(place < start, start - 1 - place, place - start))).astype(np.int64)
-        columns = span, step, number, place + (place >= start) * (end - start), len(texts), place
-        asks.append(np.stack(np.broadcast_arrays(*columns), axis=1))
-        # a mask before the span hides what one behind the span that is a word earlier does
-        asks[-1][place == start - 1, 4:] = masked.setdefault((number, start - 1, end), (len(texts), start - 1))
-        asks[-1][place == start, 4:] = masked.setdefault((number, start, end + 1), (len(texts), start))
-        texts.append([*sentences[number][:start], *sentences[number][end:]])
-        weight.append(counts[place])
-    return texts, np.concatenate(asks), np.concatenate(weight)
+        order = np.argsort(step, kind="stable")
+        return place[order], step[order], counts[place[order]]
+
+    numbers = np.repeat(np.arange(len(spans)), [*map(len, spans)])
+    sizes = np.array([*map(len, sentences)])
+    ends = np.column_stack([sizes[numbers], np.concatenate(spans)])
+    place, step, weight = (np.concatenate(parts) for parts in zip(*(weigh(*row) for row in ends.tolist()), strict=True))
+    span = np.repeat(np.arange(len(ends)), [len(weigh(*row)[0]) for row in ends.tolist()])
+    number, (_, start, end) = numbers[span], ends[span].T
+    text = len(sentences) + span
+    # a mask before the span hides what one behind the span that is a word earlier does
+    touching = np.flatnonzero((place == start - 1) | (place == start))
+    hidden = (number * sizes.max() + place) * (sizes.max() + 2) + end + (place == start)
+    _, first, owner = np.unique(hidden[touching], return_index=True, return_inverse=True)
+    text[touching] = text[touching[first]][owner]
+    asks = np.stack([span, step, number, place + (place >= start) * (end - start), text, place], axis=1)
+    remainders = (
+        [*sentences[number][:start], *sentences[number][end:]]
+        for number, (_, start, end) in zip(numbers.tolist(), ends.tolist(), strict=True)
+    )
+    return [*sentences, *remainders], asks, weight
 
 
 def perplexity(model: MaskedModel) -> Scorer:

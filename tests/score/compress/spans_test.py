@@ -50,11 +50,12 @@ def test_no_two_spans_that_stay_overlap_and_each_that_goes_overlaps_a_cheaper_on
 def test_lower_bounds_select_what_the_costs_do(case: tuple[np.ndarray, np.ndarray]) -> None:
     """With the costs that `find_undecided` asks for, and bounds of the others, the same spans stay, also with ties."""
     candidates, scores = case
-    costs, (is_final, is_closed) = np.floor(scores / 2), np.zeros((2, len(scores)), bool)
-    is_open = ~is_closed
-    while (is_next := scorers.find_undecided(candidates, costs, is_final, is_open)).any():
+    costs, is_final = np.floor(scores / 2), np.zeros(len(scores), bool)
+    is_next, is_open = scorers.find_undecided(candidates, costs, is_final, ~is_final)
+    while is_next.any():
         is_final |= is_next
         costs = np.where(is_final, scores, costs)
+        is_next, is_open = scorers.find_undecided(candidates, costs, is_final, is_open)
     assert (scorers.select_disjoint(candidates, costs) == scorers.select_disjoint(candidates, scores)).all()
 
 

@@ -63,7 +63,7 @@ def test_size_of_shards_does_not_matter(imported: object, monkeypatch: pytest.Mo
     names the precision. Chinese, by counts of characters, stays float32, as do models that are trained.
     """
     if is_fast and not encoder.is_bfloat16_fast():
-        pytest.skip("needs a CPU with AVX512-BF16 or AMX")
+        pytest.skip("needs a CPU with AMX")
     monkeypatch.setenv("UNDERTONE_PRECISION", "auto")
     monkeypatch.setattr(encoder, "is_bfloat16_fast", lambda: is_fast)
     score.run(DAY)
