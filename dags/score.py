@@ -33,7 +33,7 @@ PARAMS = {
 
 @dag(**build("score", Tag.SCORE, __doc__, PARAMS, is_daily=True))
 def score() -> None:
-    @task
+    @task(**GPU)  # it chooses the precision for the machines that score
     def pin(day: str, params: Any = None) -> dict[str, Any]:
         from pipeline.tasks.daily import score
 

@@ -2,10 +2,12 @@
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
 
@@ -57,6 +59,35 @@ def test_forms_have_the_defaults_of_the_library(bag: Any) -> None:
     }  # fmt: skip
     forms = {dag_id: {name: bag.dags[dag_id].params[name] for name in names} for dag_id, names in expected.items()}
     assert forms == expected
+
+
+def test_tasks_of_the_default_queue_need_no_torch() -> None:
+    """What a task imports that is not on the queue `gpu` is there where torch is not: only GPU workers need it."""
+    imports = {}
+    for file in FILES:
+        for function in (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.FunctionDef)):
+            if "GPU" not in " ".join(map(ast.unparse, function.decorator_list)):
+                lines = [ast.unparse(node) for node in ast.walk(function) if isinstance(node, ast.ImportFrom)]
+                inner = (node for node in ast.walk(function) if node is not function)
+                if lines and not any(isinstance(node, ast.FunctionDef) for node in inner):
+                    imports[f"{file.stem}.{function.name}"] = "; ".join(lines)
+    code = (
+        "import json, sys\n"
+        "failures = {}\n"
+        f"for name, lines in {imports!r}.items():\n"
+        "    try:\n"
+        "        exec(lines)\n"
+        "    except ImportError as error:\n"
+        "        failures[name] = str(error)\n"
+        "print(json.dumps(failures))\n"
+    )
+    paths = [Path(__file__).parents[1] / "distributed" / "torchless", DAGS, DAGS.parent]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert len(imports) > 50
+    assert json.loads(process.stdout.splitlines()[-1]) == {}
 
 
 def test_parses_light() -> None:

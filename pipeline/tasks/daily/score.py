@@ -11,9 +11,8 @@ import polars as pl
 
 from pipeline import settings, warehouse
 from pipeline.left_out import record_note
-from pipeline.models.encoder import limit_rows
 from pipeline.progress import OnProgress
-from pipeline.score import projection, signature
+from pipeline.score import signature
 from pipeline.score.signature import IMPLICITNESS as METRIC
 from pipeline.slices import Shard, Staged, parse_day
 from pipeline.tables import empty
@@ -153,6 +152,9 @@ def run(day: str, on_progress: OnProgress = lambda _: None, explained: int = 0) 
 
 def place_texts(day: str, run_id: str = "cli", on_progress: OnProgress = lambda _: None) -> int:
     """Place a day's distinct texts by the encoder of their language, of too many a sample; return the row count."""
+    from pipeline.models.encoder import limit_rows
+    from pipeline.score import projection
+
     started = runs.start()
     snapshot = warehouse.get_snapshot_id("comments")
     comments = day_texts.scan_comments(day, snapshot, "text_hash", "text", "lang")

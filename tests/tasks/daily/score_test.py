@@ -207,7 +207,7 @@ def test_places_run_twice(imported: object, monkeypatch: pytest.MonkeyPatch) -> 
     assert {*pairs} >= {("en", "embedded"), ("zh", "characters")}
     counts = warehouse.scan("runs", pl.col("step") == "project").sort("source").collect()["kept_count"]
     assert counts.to_list() == before.group_by("source").len().sort("source")["len"].to_list()
-    monkeypatch.setattr(score, "limit_rows", lambda _: 10)  # of more texts the lowest hashes are placed
+    monkeypatch.setattr(encoder, "limit_rows", lambda _: 10)  # of more texts the lowest hashes are placed
     left_out.clear()
     score.place_texts(DAY)
     assert read_places()["text_hash"].n_unique() == 20
