@@ -26,7 +26,7 @@ def main(steps: list[list[Any]]) -> None:
     prepared()
     ApprovalOperator.execute = approve  # type: ignore[method-assign]  # nobody is there to be asked
     warehouse.create()
-    for dag_id, day, conf, _ in steps:
+    for dag_id, day, conf in steps:
         timer = time.monotonic()
         file = "segment" if dag_id == "tokenize" else dag_id
         run = dag_run(DAGS / f"{file}.py", {**conf, **({"day": day} if day else {})})

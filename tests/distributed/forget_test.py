@@ -172,7 +172,7 @@ def test_three_people_go_at_once_while_another_day_comes_in(cluster: Cluster, tm
     words = [program, "forget", "--file", requests["carl"], "--yes"]
     env = {**cluster.environment, "UNDERTONE_USER_KEY": KEY}
     with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
-        cluster.restart("worker-default")  # and with it goes the erasure
+        cluster.restart("worker-gpu")  # and with it goes the erasure
         _, errors = command.communicate()
     assert command.returncode == 0, errors
     quiet(cluster, [DAY, OTHER])
