@@ -154,6 +154,8 @@ def bench_score(texts: list[str]) -> None:
     compare("score end to end", len(texts), ours, bare, "bare encoder, sorted, already tokenized")
     usual = lambda: encoder.module.encode(texts, show_progress_bar=False)
     compare("score end to end", len(texts), ours, usual, "SentenceTransformer.encode, unsorted texts")
+    if not encoders.is_bfloat16_fast():
+        return
     quick = lambda: implicitness(texts, half)
     compare("score end to end, bfloat16", len(texts), quick, usual, "SentenceTransformer.encode, unsorted texts")
     exact, rounded = implicitness(texts, head), implicitness(texts, half)
