@@ -81,9 +81,8 @@ class Bert:
         new_rows = {"word": words, "start": len(pieces) + count.cum_sum() - count, "count": count}
         table = pl.concat([table, pl.DataFrame(new_rows)])
         pieces = torch.cat([pieces, torch.tensor([*chain.from_iterable(ids)], dtype=torch.int64)])
-        self._split_words = (
-            (table, pieces) if table.estimated_size() < KEPT else _NO_WORDS
-        )  # at once: other threads read it
+        is_small = table.estimated_size() < KEPT
+        self._split_words = (table, pieces) if is_small else _NO_WORDS  # at once: other threads read it
         return table, pieces
 
     @staticmethod

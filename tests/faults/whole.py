@@ -123,8 +123,9 @@ def ndd(do: Do) -> None:
     do("tests.faults.whole:publish", [do("tests.faults.whole:compress", system) for system in systems])
     do("tests.faults.whole:measure")
     do("tests.faults.whole:thresholds")
-    for study in (*["similarity"] * has_wordnet(), "pruning", "predicates"):
-        do("tests.faults.whole:test", study)
+    for study in ("similarity", "pruning", "predicates"):
+        if study != "similarity" or has_wordnet():
+            do("tests.faults.whole:test", study)
     do("ndd.page.write", DAY)
 
 

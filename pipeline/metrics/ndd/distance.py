@@ -255,7 +255,7 @@ def compare(
 
 
 def index_places(places: IndexArray) -> tuple[IndexArray, IndexArray]:
-    """Return the distinct places, in order, and which of them each is: [k, 2], [m]. They are from -1."""
+    """Return the distinct places, in order, and which of them each is: [k, 2], [m]; words are counted from -1."""
     width = places[:, 1].max(initial=0) + 2
     _, first, owner = np.unique(places @ [width, 1], return_index=True, return_inverse=True)
     return places[first], owner
