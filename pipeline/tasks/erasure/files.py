@@ -357,16 +357,28 @@ def _clean_database(path: Path, targets: Targets) -> tuple[bytes | None, int]:
         for name, _ in triggers:
             copy.execute(f"drop trigger {escape_name(name)}")
         for table, fields in list_tables(path).items():
-            names = ", ".join(map(escape_name, ["_rowid_", *fields]))
+            keys = _list_keys(copy, table)
+            names = ", ".join(map(escape_name, [*keys, *fields]))
             rows = copy.execute(f"select {names} from {escape_name(table)}").fetchall()  # noqa: S608
-            hits = _find_values((dict(zip(fields, row[1:], strict=True)) for row in rows), targets)
-            row_ids = [rows[number][:1] for number in hits]
-            copy.executemany(f"delete from {escape_name(table)} where _rowid_ = ?", row_ids)  # noqa: S608
+            hits = _find_values((dict(zip(fields, row[len(keys) :], strict=True)) for row in rows), targets)
+            condition = " and ".join(f"{escape_name(key)} is ?" for key in keys)
+            row_keys = [rows[number][: len(keys)] for number in hits]
+            copy.executemany(f"delete from {escape_name(table)} where {condition}", row_keys)  # noqa: S608
             count += len(hits)
         for _, statement in triggers:
             copy.execute(statement)
         copy.execute("vacuum")
         return copy.serialize(), count
+
+
+def _list_keys(database: sqlite3.Connection, table: str) -> list[str]:
+    """List the columns that identify a row: the row number, or the primary key of a table without row numbers."""
+    columns = database.execute("select lower(name), pk from pragma_table_xinfo(?)", [table]).fetchall()
+    tables = database.execute("select wr from pragma_table_list where schema = 'main' and name = ?", [table])
+    if tables.fetchone() == (1,):
+        return [name for name, place in columns if place]
+    names = [name for name, _ in columns]  # one that is called as the row number hides it
+    return [alias for alias in ("_rowid_", "rowid", "oid") if alias not in names][:1] or names
 
 
 _CLEANERS = {

@@ -98,20 +98,26 @@ def test_json_that_is_nested_too_deep_ends_no_erasure(name: str, is_hit: bool, t
 DATABASE = """pragma journal_mode = wal;
 create table c (thread_id, comment_id, text, twice as (text || text));
 create trigger g before delete on c begin select raise(fail, 'it ran'); end;
-insert into c values ('t', '8', 'by all'), ('t', '9', 'by all'), ('t', '7', '1')"""
+insert into c values ('t', '8', 'by all'), ('t', '9', 'by all'), ('t', '7', '1');
+create table d (_rowid_, comment_id text, text, primary key (comment_id, _rowid_)) without rowid;
+insert into d values (1, '4', '1'), (2, '4', 'by all');
+create table e (_rowid_, text);
+insert into e values (5, '1'), (5, 'by all')"""
 
 
 def test_rows_of_a_database_are_cut(tmp_path: Path) -> None:
-    """Rows of SQLite go by a short text or an id, those in its log too; its triggers stay, and do not run."""
+    """Rows of SQLite go by a short text or an id, whatever names a row, those in its log too; triggers do not run."""
     path, keys = tmp_path / "b.db", pl.DataFrame({"source": "s", "thread_id": "t", "comment_id": "9"})
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
         connection.executescript(DATABASE)
         for end in ("", "-wal"):
             shutil.copy(tmp_path / f"a.db{end}", f"{path}{end}")
-    assert files.clean_file(path, TARGETS._replace(comment_keys=keys), is_hit=False) == 2
+    assert files.clean_file(path, TARGETS._replace(comment_keys=keys), is_hit=False) == 4
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("select comment_id from c union all select type from sqlite_master").fetchall()
-    assert (rows, [*tmp_path.glob("b.db?*")]) == ([("8",), ("table",), ("trigger",)], [])
+        others = connection.execute("select text from d union all select text from e").fetchall()
+    assert (rows[:1], rows[-1:], [*tmp_path.glob("b.db?*")]) == ([("8",)], [("trigger",)], [])
+    assert others == [("by all",), ("by all",)]
 
 
 def test_half_an_emoji_costs_no_other_record(tmp_path: Path) -> None:
