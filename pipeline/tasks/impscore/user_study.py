@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from pipeline.errors import Missing, check_name
+from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.impscore import groups as graded
 from pipeline.label import grading, simulated, user_study
 from pipeline.label.user_study import CHOICE, KINDS, MEANING
@@ -62,6 +62,7 @@ def read_tasks(kind: str, items: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFra
 def export(kind: str, items: pl.DataFrame, folder: Path, raters: Sequence[str] = ()) -> int:
     """Write tasks.jsonl, guidelines, and sheets: ten raters get two sets, all five of a set the same one (IMP-38)."""
     tasks, _, project = read_tasks(kind, items)
+    _check_raters(raters)
     projects.check_sheets(folder, raters, "item")
     set_count = max(1, len(raters) // PER_SET)
     edges = [tasks.height * number // set_count for number in range(set_count + 1)]
@@ -79,7 +80,13 @@ def collect(
     tasks, key, project = read_tasks(kind, items)
     simulate = partial(simulated.grade, tasks, truth=key, form=project.form)
     fetched = projects.fetch(project, tasks, tool, simulate, paths, studio)
+    _check_raters(fetched.labels["rater_id"])
     return projects.add_labels(project.name, fetched.labels, run_id)
+
+
+def _check_raters(raters: Sequence[str] | pl.Series) -> None:
+    if "model" in raters:
+        raise BadInput("rater 'model': the model has this name in the results; rename the rater")
 
 
 def load_answers(kind: str, items: pl.DataFrame, run_id: str | None = None) -> pl.DataFrame:

@@ -58,6 +58,13 @@ def test_two_sets_of_five_people(items: pl.DataFrame, model: str, tmp_path: Path
     assert not sheets[0] & sheets[1]
     assert (tmp_path / "hiring.md").is_file()
     paths = [fill_in(tmp_path, name, items, is_reversed=name == "p2") for name in PEOPLE]
+    (tmp_path / "model.csv").write_text(paths[0].read_text().replace("p0", "model"))
+    for call in (
+        lambda: user_study.export("ranking", items, tmp_path, ["model"]),
+        lambda: collect("ranking", items, [tmp_path / "model.csv"]),
+    ):
+        with pytest.raises(BadInput, match="rater 'model': the model has this name in the results"):
+            call()
     assert collect("ranking", items, paths) == collect("ranking", items, paths) == 10 * 5 * 5
     others = items.with_columns(text=pl.col("text") + "!")  # items of the same size in the same project
     user_study.select("ranking", others, sample.DAY)
