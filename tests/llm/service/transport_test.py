@@ -22,9 +22,9 @@ from tests.support.servers.raw_server import HEADERS, RawServer, drip, pour
 BODY = json.dumps(chat("x")).encode()
 
 
-def send_one(url: str, engine: sa.Engine, **options: object) -> Outcome:
+def send_one(url: str, engine: sa.Engine, text: str = "a very secret prompt", **options: object) -> Outcome:
     """Send one request, with a short time-out and no retries."""
-    requests = [build_request("a very secret prompt")]
+    requests = [build_request(text)]
     return send(requests, engine, url, **{"timeout": 0.6, "max_retries": 0, "prices": {}, **options})
 
 
@@ -47,6 +47,15 @@ def test_a_dripping_server_ends_with_the_timeout(engine: sa.Engine, answer: Call
         outcome = send_one(server.url, engine)
     assert [miss.reason for miss in outcome.missing] == ["failed: Request timed out."]
     assert time.monotonic() - started_at < 10
+
+
+def test_a_server_that_hardly_reads_ends_with_the_timeout(engine: sa.Engine) -> None:
+    """A piece taken now and then renews no time-out either."""
+    started_at = time.monotonic()
+    with RawServer(partial(drip, start=b"", piece=b""), seconds=0.1) as server:
+        outcome = send_one(server.url, engine, "x" * 20_000_000)
+        assert time.monotonic() - started_at < 10
+    assert [miss.reason for miss in outcome.missing] == ["failed: Request timed out."]
 
 
 @pytest.mark.parametrize(

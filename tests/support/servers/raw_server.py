@@ -12,10 +12,10 @@ HEADERS = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
 class RawServer:
-    """Serves on a free port of 127.0.0.1 within `with`; `count` is of requests."""
+    """Serves on a free port of 127.0.0.1 within `with`; `count` is of requests. It waits after each read."""
 
-    def __init__(self, answer: Callable[[socket.socket], None]) -> None:
-        self.answer, self.count, self.received = answer, 0, b""
+    def __init__(self, answer: Callable[[socket.socket], None], seconds: float = 0.0) -> None:
+        self.answer, self.count, self.received, self._seconds = answer, 0, b"", seconds
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
 
@@ -51,6 +51,7 @@ class RawServer:
             length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
             while len(body) < length:
                 body += sock.recv(65_536)
+                time.sleep(self._seconds)
             self.count += 1
             self.received += head + body
             self.answer(sock)
