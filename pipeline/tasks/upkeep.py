@@ -12,7 +12,6 @@ from pipeline import __version__, warehouse
 from pipeline.errors import BadInput
 from pipeline.io.atomic import create_folder, write_text
 from pipeline.progress import iterate
-from pipeline.report.sections import render_template
 from pipeline.tables import TABLES, empty, list_personal
 from pipeline.warehouse.upkeep import maintain, sweep
 from pipeline.warehouse.upkeep.check import check, describe
@@ -97,6 +96,8 @@ def write_snapshot(
     out: Path, names: Sequence[str] = (), *, with_personal: bool = False, force: bool = False
 ) -> pl.DataFrame:
     """Write tables without personal columns into a folder; `force` replaces a snapshot. Return table, rows, id."""
+    from pipeline.report.sections import render_template  # takes a twentieth of the start of `tables`
+
     existing = {path.name for path in out.iterdir()} if out.is_dir() else set[str]()
     if foreign := existing - FILES:
         raise BadInput(f"{out}: {min(foreign)} is of no snapshot; choose another folder")
