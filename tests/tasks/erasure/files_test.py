@@ -99,7 +99,7 @@ DATABASE = """pragma journal_mode = wal;
 create table c (thread_id, comment_id, text, twice as (text || text));
 create trigger g before delete on c begin select raise(fail, 'it ran'); end;
 insert into c values ('t', '8', 'by all'), ('t', '9', 'by all'), ('t', '7', '1');
-create table d (_rowid_, comment_id text, text, primary key (comment_id, _rowid_)) without rowid;
+create table d (n, comment_id text, text, primary key (comment_id, n)) without rowid;
 insert into d values (1, '4', '1'), (2, '4', 'by all');
 create table e (_rowid_, text);
 insert into e values (5, '1'), (5, 'by all')"""
