@@ -345,8 +345,9 @@ def roll_back(kind: str, run_id: str = "cli") -> dict[str, Any]:
     is_before = (pl.col("kind") == kind) & (pl.col("model_id") == (rolled_back["promotion"].get("replaced") or ""))
     before = warehouse.scan("models", is_before & (pl.col("day") == rolled_back["day"])).collect()
     changed = [rolled_back]
-    if before.height:  # of the same day: it was demoted
-        changed.append(_change(_parse(before), is_promoted=True, reason="in force again by a rollback"))
+    # of the same day: it was demoted; not rolled back, as in turns each would return for ever
+    if before.height and (row := _parse(before))["promotion"].get("reason") != rolled_back["promotion"]["reason"]:
+        changed.append(_change(row, is_promoted=True, reason="in force again by a rollback"))
     _write(changed, run_id)
     return rolled_back
 

@@ -36,6 +36,14 @@ def test_rollbacks_undo_promotions_in_order(tables: object, enlist: Enlist, days
     assert warehouse.scan("models").collect().height == 3
 
 
+def test_rollbacks_end_where_models_took_turns(tables: object, enlist: Enlist) -> None:
+    """A model that was rolled back does not return by the rollback of another that it had replaced."""
+    first, second = enlist(DAY, 1), enlist(DAY, 2)
+    model_registry.promote(first, DAY)
+    assert [model_registry.roll_back("impscore")["model_id"] for _ in range(2)] == [first, second]
+    assert scoring.choose_model().is_shipped
+
+
 def test_a_rollback_is_one_commit(tables: object, enlist: Enlist, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rollback that fails leaves the model in force; it never demotes one without promoting the one before."""
     first, second = enlist(DAY, 1), enlist(DAY, 2)
