@@ -52,7 +52,7 @@ def decide(
     Labels that do not count are dropped with a reason: `unknown_task`; `duplicate` (a rater said the same twice) and
     `superseded` (and later something else); `not_asked` (round 2 of a field that was not sent there); `incomplete` (all
     of a rater who left out a field of the task, so that the three are the same people in all fields); `late` (a fourth
-    rater: the first three to finish count, then by rater_id; or a second adjudicator of a field);
+    rater: the first three to finish count, then by rater_id; or a second adjudicator of a field; see `find_late`);
     `adjudicator_was_rater`; `nothing_to_adjudicate` (the three agree, or differ in round 2), `three_values` (the three
     differ, and the answer is a value) and `too_few_raters`. With `takes_values` these two reasons are not for values:
     what is measured is the second label, whatever the first ones are (CSD-18 to CSD-20). Deciding again from the labels
@@ -178,6 +178,24 @@ def _pick_answers(
     rows = rows.drop("was_rater", "pattern").sort("labelled_at", "rater_id", nulls_last=True)
     rows, late = _split(rows, pl.when(pl.int_range(pl.len()).over(_CELL) > 0).then(pl.lit("late")))
     return rows, pl.concat([void, late])
+
+
+def find_late(counted: pl.DataFrame, fresh: pl.DataFrame) -> pl.DataFrame:
+    """Find new labels of tasks with three raters, and of fields with an adjudicator's answer, by other people.
+
+    `counted` are the labels of `Decisions`. Where old and new labels have times, these decide who was first.
+    """
+    task, cell, is_timed = ["task_id", "round", "stage"], ["task_id", "round", "stage", "field"], pl.col("is_timed")
+    counted = counted.with_columns(is_timed=pl.col("labelled_at").is_not_null())
+    labels = counted.filter(~_IS_NOTE, stage=1)  # what else a rater gives in round 2 is not asked, rather than late
+    raters = labels.group_by(task).agg(pl.col("rater_id").n_unique(), is_timed.all()).filter(rater_id=RATERS)
+    notes = raters.select(task).join(pl.DataFrame({"field": [*NOTES]}), how="cross")
+    fields = pl.concat([labels.select(cell).unique(), notes]).join(raters, on=task)
+    parts = []
+    for key, closed in ((task, fields), (cell, counted.filter(stage=2))):
+        others = fresh.join(counted, on=[*key, "rater_id"], how="anti").join(closed.select(*cell, is_timed), on=cell)
+        parts.append(others.filter(pl.col("labelled_at").is_null() | ~is_timed).select(fresh.columns))
+    return pl.concat(parts)
 
 
 def list_to_adjudicate(decisions: Decisions) -> pl.DataFrame:

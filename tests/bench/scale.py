@@ -8,7 +8,6 @@ inflates CPU seconds less than wall time. Other sizes: `python tests/bench/scale
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ os.environ.setdefault("POLARS_MAX_THREADS", "2")  # as on the smallest machine; 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
+from tests.bench.measure import peak_memory
 from tests.bench.texts import generate_comments
 
 DAY, OTHER = "2026-11-19", "2026-11-18"
@@ -210,7 +210,7 @@ def child(stage: str, rows: int) -> None:
         import torch  # noqa: F401
     start, wall = time.process_time(), time.monotonic()
     STAGES[stage](rows)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_memory()
     print("DONE", json.dumps({"cpu": time.process_time() - start, "wall": time.monotonic() - wall, "peak": peak}))
 
 

@@ -21,7 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from pipeline import sample
 from pipeline.metrics import resample
 from pipeline.text import glosses, senses, wordnet
-from tests.bench.measure import compare, cpu
+from tests.bench.measure import compare, cpu, peak_memory
 from tests.support.oracles.plain_senses import bare, plain, read_tagged
 
 
@@ -81,7 +81,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="undertone-bench-")) / "senses"
     seconds = cpu(lambda: senses.build(folder))
     size = sum(path.stat().st_size for path in folder.iterdir()) / 2**20
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_memory()
     print(f"store built in {seconds:.1f} cpu-s, {size:.0f} MB on disk, peak of the process {peak:,.0f} MB")
     before = resident()
     kept = []

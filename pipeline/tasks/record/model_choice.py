@@ -2,6 +2,7 @@
 
 import re
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +12,8 @@ from pipeline.errors import Missing
 from pipeline.slices import parse_day
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pipeline.training.registry import Model
 
 SHIPPED = {"impscore": Path(pipeline.__file__).parent / "models" / "shipped"}  # trained only on our own text
@@ -85,7 +88,7 @@ def log_answer(choice: Choice) -> None:
 
 
 def select_model_id(kind: str, day: str | None) -> str | None:
-    """Select the model in force for a day: the newest promoted until it, else the oldest; None without any."""
+    """Select the id of the model in force for a day (default: today), or None."""
     if not settings.has_catalog():
         return None
     import polars as pl
@@ -93,8 +96,14 @@ def select_model_id(kind: str, day: str | None) -> str | None:
     from pipeline import warehouse
 
     promoted = (pl.col("kind") == kind) & pl.col("is_promoted")
-    models = warehouse.scan("models", promoted).select("day", "model_id").sort("day").collect()
-    if not models.height:
-        return None
-    past = models if day is None else models.filter(pl.col("day") <= parse_day(day))
-    return str(past["model_id"][-1] if past.height else models["model_id"][0])
+    models = warehouse.scan("models", promoted).select("day", "model_id", "is_promoted").collect()
+    return next(iter(models.filter(pl.col("day") == find_day_in_force(day))["model_id"]), None)
+
+
+def find_day_in_force(day: str | None) -> "pl.Expr":
+    """Of rows with `is_promoted`, find the day of the one in force for a day: the newest until it, else the oldest."""
+    import polars as pl
+
+    days = pl.col("day").filter("is_promoted")
+    last_day = parse_day(day) if day else datetime.now(UTC).date()
+    return pl.coalesce(days.filter(days <= last_day).max(), days.min())

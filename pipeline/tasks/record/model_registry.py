@@ -285,8 +285,8 @@ def list_models() -> pl.DataFrame:
         pl.col("epoch") > 0, pl.col("split") != "test", pl.col("subset") != "all", -pl.col("epoch"),
     )  # fmt: skip
     headlines = evaluations.sort(*order).unique(["kind", "model_id"], keep="first").collect()
-    newest, keys = pl.col("day").filter("is_promoted").max().over("kind"), ["kind", "model_id"]
-    rows = rows.with_columns(is_in_force=pl.col("is_promoted") & (pl.col("day") == newest))
+    current, keys = model_choice.find_day_in_force(None).over("kind"), ["kind", "model_id"]
+    rows = rows.with_columns(is_in_force=pl.col("is_promoted") & (pl.col("day") == current))
     rows = rows.join(headlines.select(*keys, "metric", "value"), on=keys, how="left")
     return rows.sort("kind", "day", "model_id")
 

@@ -112,6 +112,24 @@ def test_a_correction_replaces_what_was_said(project: str) -> None:
     assert {*read_table("dropped").filter(step="labels_in")["reason"]} == {"superseded", "after_adjudication"}
 
 
+def test_who_comes_later_without_a_time_is_late(project: str) -> None:
+    """A fourth rater or a second adjudicator takes no place, whatever the names are; with times, the times decide."""
+    add_labels(project)
+    counted = read_table("labels")
+    for _ in range(2):
+        add_labels(project, (("0", "0"),))
+        assert_frame_equal(read_table("labels"), counted)
+    csd.add_labels(project, label_all(project, "00", {"subtext": "0"}, labelled_at=datetime(2026, 1, 1, tzinfo=UTC)))
+    assert_frame_equal(read_table("labels"), counted)
+    answers = answer_all(project, 1, "1")
+    for rater, value in ((answers["rater_id"][0], "1"), ("0", "-1")):
+        csd.add_labels(project, answers.with_columns(rater_id=pl.lit(rater), value=pl.lit(value)))
+    csd.write_annotations(project)
+    assert read_table("annotations").filter(field="subtext")["value"].to_list() == ["1"] * 3
+    dropped = read_table("dropped").filter(step="labels_in")
+    assert dropped.group_by("reason").len().rows() == [("late", 2 * 3 * 8 + 3)]
+
+
 def test_of_labels_with_times_the_later_counts(project: str) -> None:
     """Whenever it comes."""
     for day, value in ((2, "0"), (1, "1")):

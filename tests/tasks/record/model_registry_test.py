@@ -1,5 +1,7 @@
 """Models of the tables: list, describe, promote by request, roll back."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from pipeline import settings, warehouse
@@ -34,6 +36,18 @@ def test_rollbacks_undo_promotions_in_order(tables: object, enlist: Enlist, days
     with pytest.raises(Missing, match="no model of kind 'impscore' is promoted; kinds with one: none"):
         model_registry.roll_back("impscore")
     assert warehouse.scan("models").collect().height == 3
+
+
+def test_a_model_of_a_day_to_come_waits_for_it(tables: object, enlist: Enlist) -> None:
+    """Until then the one before answers, and is listed as in force; alone, the one to come answers."""
+    future = f"{datetime.now(UTC) + timedelta(days=30):%Y-%m-%d}"
+    first, second = enlist(DAY, 1), enlist(future, 2)
+    assert [scoring.choose_model(None, day).model_id for day in (None, future)] == [first, second]
+    assert model_registry.list_models().filter("is_in_force")["model_id"].to_list() == [first]
+    model_registry.roll_back("impscore")
+    model_registry.roll_back("impscore")
+    model_registry.promote(second, future)
+    assert scoring.choose_model().model_id == second
 
 
 def test_rollbacks_end_where_models_took_turns(tables: object, enlist: Enlist) -> None:
