@@ -48,7 +48,7 @@ class Comments(dy.Schema):
     context = dy.String(nullable=True, description="Text of the parent comment if present, otherwise title or post")
     text = dy.String(min_length=1, description="Cleaned text, with codes such as [doge]")
     text_hash = dy.String(regex=HASH, description="128-bit BLAKE2 of text, the key of tokens")
-    like_count = dy.Int64(nullable=True, min=0, description="Likes, if the source shows them")
+    like_count = dy.Int64(nullable=True, min=0, description="Likes, if the source shows them; the most of its copies")
     reply_count = dy.Int64(nullable=True, min=0, description="Replies, as the site counts them")
     duplicate_count = dy.Int64(min=0, description="Number of dropped comments with the same text in this thread")
     created_at = time_column("Time of the comment")

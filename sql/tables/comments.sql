@@ -12,7 +12,7 @@ create table comments (
     context varchar, -- Text of the parent comment if present, otherwise title or post
     text varchar not null, -- Cleaned text, with codes such as [doge]
     text_hash varchar not null, -- 128-bit BLAKE2 of text, the key of tokens
-    like_count bigint, -- Likes, if the source shows them
+    like_count bigint, -- Likes, if the source shows them; the most of its copies
     reply_count bigint, -- Replies, as the site counts them
     duplicate_count bigint not null, -- Number of dropped comments with the same text in this thread
     created_at timestamp with time zone, -- Time of the comment

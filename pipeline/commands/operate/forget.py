@@ -69,8 +69,8 @@ def forget(
     if as_json:
         summary = {"erasure_id": erasure_id, "stores": stores.to_dicts(), "models": models}
         files = {"removed": outcome.removed_paths, "days": outcome.report_days, "closed": outcome.unreadable_paths}
-        echo(json.dumps({**summary, **files, "is_verified": verify}))
-        raise Exit(int(bool(outcome.problems)))
+        echo(json.dumps({**summary, **files, "is_verified": verify and not outcome.is_unmatched}))
+        raise Exit(int(bool(outcome.problems) or outcome.is_unmatched))
     for path in outcome.unreadable_paths:
         console.report(f"encrypted, damaged, or too large unpacked; check it by hand: {path}")
     if not stores.height:
@@ -85,8 +85,9 @@ def forget(
         console.report(note)
     for model in models:
         _print_model(model)
-    console.report(f"receipt {erasure_id}" + (", nothing is left" if verify else ", not verified"))
-    raise Exit(int(bool(outcome.problems)))
+    ending = ", nothing is left" if verify else ", not verified"
+    console.report(f"receipt {erasure_id}{f', but no comment was of it{advice}' if outcome.is_unmatched else ending}")
+    raise Exit(int(bool(outcome.problems) or outcome.is_unmatched))
 
 
 def _print_model(model: Mapping[str, Any]) -> None:

@@ -105,7 +105,7 @@ _BROKEN = (zlib.error, csv.Error, zipfile.BadZipFile, sqlite3.Error, BadInput, p
 _DAMAGED = (*_BROKEN, ValueError, LookupError, EOFError, RuntimeError)  # the last: encrypted files of zipfile
 
 
-def clean_file(path: Path, targets: Targets, *, is_hit: bool = True) -> int:
+def clean_file(path: Path, targets: Targets, *, is_hit: bool = True, is_dry: bool = False) -> int:
     """Remove the erased records from a file, or the file if it `is_hit` and no record has it; return their count."""
     content, count = None, 1
     try:
@@ -115,13 +115,14 @@ def clean_file(path: Path, targets: Targets, *, is_hit: bool = True) -> int:
         return 0
     except _DAMAGED:
         pass  # no record can be removed from it
-    if content is not None and count:
+    content = content if count else None
+    if content is None and not is_hit:
+        return 0
+    if content is None and not is_dry:
+        path.unlink(missing_ok=True)  # the hit may be outside all records, such as beside the cells of a sheet
+    elif content is not None and not is_dry:
         with replace_file(path) as draft:
             draft.write_bytes(content)
-        return count
-    if not is_hit:
-        return 0
-    path.unlink(missing_ok=True)  # the hit may be outside all records, such as beside the cells of a sheet
     return max(count, 1)
 
 

@@ -46,6 +46,7 @@ class Outcome(NamedTuple):
     removed_paths: list[str]  # removed files, and removed folders of models
     report_days: list[str]  # days whose report was removed and should be written again
     unreadable_paths: list[str]  # files that the search could not read; a person must check them
+    is_unmatched: bool  # something of a user id was erased, but no comment or article: the key may be another
 
 
 Count = tuple[int, int]  # rows, files
@@ -108,7 +109,10 @@ def forget(
         if unreadable_paths := sorted(erasure.unreadable_paths):
             log.warning("encrypted, damaged, or too large unpacked; check these files by hand: %s", unreadable_paths)
         report_days = sorted(page[1] for path in erasure.removed_paths if (page := _PAGE.fullmatch(path)))
-        return Outcome(receipts, model_rows, problems, erasure.removed_paths, report_days, unreadable_paths)
+        stores = {*receipts["store"]}
+        is_unmatched = bool(checked.user_ids and stores) and stores.isdisjoint({"comments", "articles"})
+        lists = (erasure.removed_paths, report_days, unreadable_paths)
+        return Outcome(receipts, model_rows, problems, *lists, is_unmatched)
 
 
 @contextmanager
@@ -206,18 +210,24 @@ def _erase_models(erasure: _Erasure) -> Count:
 
 
 def _erase_inbox(erasure: _Erasure) -> Count:
-    """Remove records from the files of the inbox, all of whose rows have the origin `inbox`."""
-    root, targets, request = settings.inbox(), erasure.targets, erasure.request
-    sources = {*targets.comment_keys["source"], *targets.threads["source"], request.source}
     hit_paths = {place.path for place in _search(erasure, {"inbox"})}
-    counts = []
+    counts = _clean_inbox(erasure.targets, erasure.request, hit_paths)
+    erasure.removed_paths.extend(str(path) for path, count in counts.items() if count and not path.exists())
+    return sum(counts.values()), sum(map(bool, counts.values()))
+
+
+def _clean_inbox(
+    targets: Targets, request: CheckedRequest, hit_paths: Container[str], *, is_dry: bool = False
+) -> dict[Path, int]:
+    """Remove records from the files of the inbox, all of whose rows have the origin `inbox`; return counts by file."""
+    root, counts = settings.inbox(), {}
+    sources = {*targets.comment_keys["source"], *targets.threads["source"], request.source}
     for path in sorted(root.rglob("*")):
         is_hit, source = str(path) in hit_paths, path.relative_to(root).parts[0]
         if path.is_file() and path != request.file and (is_hit or source in sources):
             of_source = targets._replace(comment_keys=targets.comment_keys.filter(source=source))
-            counts.append(clean_file(path, of_source, is_hit=is_hit))
-            erasure.removed_paths.extend([] if path.exists() else [str(path)])
-    return sum(counts), sum(map(bool, counts))
+            counts[path] = clean_file(path, of_source, is_hit=is_hit, is_dry=is_dry)
+    return counts
 
 
 def _erase_releases(erasure: _Erasure) -> Count:
@@ -300,9 +310,13 @@ def _write_receipts(erasure: _Erasure) -> None:
 
 def preview(request: Request, *, key: bytes | None = None) -> pl.DataFrame:
     """Count what `forget` would erase, and change nothing: store, row_count, file_count (files that have it now)."""
-    targets = resolve(check_request(request, key))
-    row_counts = _count_rows(targets)
-    file_counts = Counter(place.store for place in warehouse.search(targets.marks))
+    checked = check_request(request, key)
+    targets = resolve(checked)
+    places = warehouse.search(targets.marks)
+    inbox_counts = _clean_inbox(targets, checked, {place.path for place in places}, is_dry=True)
+    row_counts = _count_rows(targets) | {"inbox": sum(inbox_counts.values())}
+    file_counts = Counter(place.store for place in places)
+    file_counts["inbox"] = sum(map(bool, inbox_counts.values()))
     if folders := _list_removed_models(targets):
         file_counts["models"] = len(folders)
     names = sorted({*row_counts, *file_counts})
@@ -322,6 +336,8 @@ def forget_file(params: Mapping[str, Any], key: str | None, run_id: str) -> dict
         return {"stores": preview(request, key=secret).to_dicts()}
     timer = time.monotonic()
     outcome = forget(request, key=secret, run_id=run_id, retrain=params["retrain"])
+    if outcome.is_unmatched:
+        raise Missing("no comment has such a user id: it is only found with the user key of its import")
     if file:
         file.unlink(missing_ok=True)
     log.info("erased in %.0f s", time.monotonic() - timer)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from pipeline import left_out
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.impscore import groups as graded
 from pipeline.label import grading, simulated, user_study
@@ -98,16 +99,26 @@ def load_answers(kind: str, items: pl.DataFrame, run_id: str | None = None) -> p
     if not answers.height:
         raise Missing(f"no whole answer yet: `undertone groups ratings {kind} FILES`")
     if run_id is not None:
-        left_out = projects.list_dropped(dropped, simulated_labels, "task_id", "rater_id", "field")
-        projects.record_step(project.name, STEP, answers.height, left_out, run_id)
-    item_ids = answers.group_by("rater").agg(pl.col("item_id").unique().sort().str.join("\n"))
-    item_ids = item_ids.select("rater", set=pl.col("item_id").rank("dense").cast(pl.Int64))
-    return answers.join(item_ids, on="rater").sort("set", "rater", "item_id", "grade")
+        dropped = projects.list_dropped(dropped, simulated_labels, "task_id", "rater_id", "field")
+        projects.record_step(project.name, STEP, answers.height, dropped, run_id)
+    sets: list[set[str]] = []  # of items; raters who share one are of one set
+    for (item_ids,) in answers.group_by("rater").agg("item_id").select("item_id").iter_rows():
+        overlapping = [ids for ids in sets if not ids.isdisjoint(item_ids)]
+        sets = [ids for ids in sets if ids.isdisjoint(item_ids)] + [{*item_ids}.union(*overlapping)]
+    numbers = {item_id: number for number, ids in enumerate(sorted(sets, key=min), 1) for item_id in ids}
+    answers = answers.with_columns(set=pl.col("item_id").replace_strict(numbers, return_dtype=pl.Int64))
+    return answers.sort("set", "rater", "item_id", "grade")
 
 
 def load_orders(items: pl.DataFrame) -> pl.DataFrame:
     """Load people's orders of graded groups, as `groups.read_ratings` reads them from a file; several sets by `set`."""
     orders = load_answers("ranking", items).rename({"item_id": "group", "grade": "level", "value": "rank"})
+    rater_count = pl.col("rater").n_unique()
+    is_whole = rater_count.over("set", "group") == rater_count.over("set")
+    if partial_count := orders.filter(~is_whole)["group"].n_unique():
+        note = "left out of the agreement, as not all raters of the set ranked them, groups"
+        left_out.record_note(note, partial_count)
+    orders = orders.filter(is_whole)
     return orders if orders["set"].n_unique() > 1 else orders.drop("set")
 
 

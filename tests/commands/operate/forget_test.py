@@ -37,6 +37,23 @@ def test_counting_then_erasing(run: Run, comments: None) -> None:
     assert warehouse.search([SAID, USER]) == []
 
 
+def test_a_user_id_under_another_key(run: Run, tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named as the likely reason, with exit 1, where a file has the id itself and no comment its pseudonym."""
+    inbox = settings.inbox() / "solo" / f"{DAY}"
+    inbox.mkdir(parents=True)
+    content = f"text,comment_id,thread_id,user\n{SAID},a1,t1,ann\n{SAID},a2,t2,victim-77\nlol,a3,t3,victim-77\n"
+    for key, code, ending in (("another", 1, "but no comment was of it; a user id is"), ("key", 0, "nothing is left")):
+        (inbox / "c.csv").write_text(content)
+        monkeypatch.setenv("UNDERTONE_USER_KEY", "key")
+        run("collect", "--day", f"{DAY}", "--source", "solo").check()
+        monkeypatch.setenv("UNDERTONE_USER_KEY", key)
+        words = ("forget", "--user-id", "victim-77", "--source", "solo")
+        stores = run(*words, "--dry-run", "--json").json["stores"]
+        assert {"store": "inbox", "row_count": 2, "file_count": 1} in stores
+        assert ending in run(*words, "--yes").check(code).err
+        assert (inbox / "c.csv").read_text() == "".join(content.splitlines(keepends=True)[:2])
+
+
 def test_it_asks_before_it_erases(run: Run, comments: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody can be asked --yes is needed; on a terminal no is no."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline import sample, warehouse
+from pipeline import left_out, sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.impscore import groups
 from pipeline.label import user_study as forms
@@ -85,6 +85,21 @@ def test_two_sets_of_five_people(items: pl.DataFrame, model: str, tmp_path: Path
     assert set(agreement["kendall"]["set"]) == {1, 2}
     run = warehouse.scan("runs", pl.col("step") == user_study.STEP).collect()
     assert run.select("kept_count", "dropped_count").rows() == [(250, 0)]
+
+
+def test_one_who_left_an_item_out_stays_in_the_set(items: pl.DataFrame, model: str, tmp_path: Path) -> None:
+    """Raters who share an item are one set; their agreement is over the groups that all of them ranked."""
+    user_study.select("ranking", items, sample.DAY, 3)
+    user_study.export("ranking", items, tmp_path, PEOPLE[:3])
+    paths = [fill_in(tmp_path, name, items) for name in PEOPLE[:3]]
+    lines = paths[0].read_text().splitlines()
+    paths[0].write_text("\n".join([*lines[:-1], lines[-1].replace("5", "")]))
+    collect("ranking", items, paths)
+    numbers = user_study.measure("ranking", items, model, "cli")
+    assert numbers.select("set", "by", "n").rows() == [(1, "p0", 2), (1, "p1", 3), (1, "p2", 3), (1, "model", 3)]
+    concordance = rank.measure_agreement(items, user_study.load_orders(items), model)["concordance"]
+    assert concordance.select("raters", "groups", "kendall_w").rows() == [(3, 2, 1.0)]
+    assert "left out of the agreement, as not all raters of the set ranked them, groups: 1" in left_out.list_lines()
 
 
 def test_meanings_are_counted(items: pl.DataFrame, model: str, tmp_path: Path) -> None:
