@@ -137,15 +137,16 @@ def test_a_second_time_finds_nothing(outcome: Outcome) -> None:
 
 
 def test_counting_first_changes_nothing(world: Path, forgotten_home: tuple[Path, Path, Outcome]) -> None:
-    """A preview tells each table's rows as the erasure then does, and leaves all as it is."""
+    """A preview counts the rows of each table and of the inbox as the erasure then does, and leaves all as it is."""
     before = {name: warehouse.get_snapshot_id(name) for name in TABLES}
     counts = {row["store"]: row for row in run.preview(PERSON).to_dicts()}
     assert {name: warehouse.get_snapshot_id(name) for name in TABLES} == before
     assert (counts["comments"]["row_count"], counts["labels"]["row_count"]) == (5, 3)
     assert (counts["reports"]["file_count"], counts["models"]["file_count"]) == (1, 1)
     receipt_counts = dict(forgotten_home[2].receipts.select("store", "row_count").iter_rows())
-    of_tables = {name: receipt_counts[name] for name in TABLES if name in receipt_counts and name != "models"}
-    assert {name: row["row_count"] for name, row in counts.items() if row["row_count"]} == of_tables
+    stores = {*TABLES, "inbox"} & {*receipt_counts} - {"models"}
+    row_counts = {name: row["row_count"] for name, row in counts.items() if row["row_count"]}
+    assert row_counts == {name: receipt_counts[name] for name in stores}
 
 
 @pytest.mark.nightly
