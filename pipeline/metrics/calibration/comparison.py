@@ -115,6 +115,9 @@ LEAST_JUDGED = 50  # texts below which no measure is called random
 CONSTANT = 0.9  # share of one value above which a measure says nothing else
 CORRELATED = ("spearman", "low", "high")
 DECIMALS = 6
+# Two texts of different folds predict each other. The bootstrap takes predictions as given, so it does not see that
+# such a pair counts twice: where the surface predicts nothing, the variance is twice that of its samples.
+CROSSED = 2**0.5
 
 
 class Comparison(NamedTuple):
@@ -135,12 +138,10 @@ def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Compari
     a, b = (rows[name].cast(pl.Float64).to_numpy() for name in "ab")
     units = resample.number_units(rows["thread"], rows.height)
     mapped = cross_map(a, b, units)
-    constant = cross_predict(units, lambda is_seen: np.full(len(b), b[is_seen].mean()))
-    surface = predict_from_surface(rows, b, units)
+    constant = _predict_mean(b, units)
     own_row = _build_row(name_a, a, b, units, mapped)
     constant_row = {"by": "constant", **dict.fromkeys(CORRELATED), "error": _measure_error(constant, b)}
-    measure_rows = [own_row, own_row | constant_row]
-    measure_rows += [_build_row(name, x, b, units, x) for name, x in surface.items()]
+    measure_rows = [own_row, own_row | constant_row, *_measure_surface(rows, b, units)]
     subsets, maps = [], {}
     for subset, mask in _list_subsets(rows):
         row = _build_row(subset, a[mask], b[mask], units[mask], mapped[mask])
@@ -151,22 +152,36 @@ def compare(rows: pl.DataFrame, name_a: str = "a", name_b: str = "b") -> Compari
     if rows["lang"].n_unique() == 1:  # no subset of its own
         maps[f"lang {rows['lang'][0]}"] = maps["all"]
     measures = _build_frame(measure_rows)
-    reverse = [_build_row(name, x, a, units, x) for name, x in predict_from_surface(rows, a, units).items()]
-    faults = _name_faults(name_b, b, measures) + _name_faults(name_a, a, _build_frame([own_row, *reverse]))
+    reverse = _build_frame([own_row, *_measure_surface(rows, a, units)])
+    faults = _name_faults(name_b, b, measures) + _name_faults(name_a, a, reverse)
     frame = _build_frame(subsets).rename({"by": "subset"})
     return Comparison(measures, frame, draw_curve(a, b, units), maps, mapped, faults)
 
 
 def predict_from_surface(rows: pl.DataFrame, target: Floats, units: Ints) -> dict[str, Floats]:
-    """Predict a target from each surface baseline, fitted on other threads; without texts, none."""
+    """Predict a target from each surface baseline, fitted on other threads; without texts, none.
+
+    The mean of the training targets is subtracted. It is low where the predicted texts are high, so with it a baseline
+    that knows nothing would correlate negatively.
+    """
     texts = np.array(rows["text"].fill_null("").to_list(), dtype=object)
     has_words = rows["text"].fill_null("").str.contains(WORD).sum() > rows.height / 2
 
     def predict(name: str, is_seen: npt.NDArray[np.bool_]) -> Floats:
-        return predict_values(name, [*texts[is_seen]], target[is_seen], [*texts])
+        return predict_values(name, [*texts[is_seen]], target[is_seen] - target[is_seen].mean(), [*texts])
 
     names = BASELINES[:3] if has_words else ()
     return {name: cross_predict(units, partial(predict, name)).round(9) for name in names}
+
+
+def _predict_mean(target: Floats, units: Ints) -> Floats:
+    return cross_predict(units, lambda is_seen: np.full(len(target), target[is_seen].mean()))
+
+
+def _measure_surface(rows: pl.DataFrame, target: Floats, units: Ints) -> list[dict[str, object]]:
+    """Measure each surface baseline; one that is the same for all texts has no correlation."""
+    mean, surface = _predict_mean(target, units), predict_from_surface(rows, target, units)
+    return [_build_row(name, x, target, units, mean + x, widening=CROSSED) for name, x in surface.items()]
 
 
 def _list_subsets(rows: pl.DataFrame) -> list[tuple[str, Ints]]:
@@ -183,10 +198,14 @@ def _list_subsets(rows: pl.DataFrame) -> list[tuple[str, Ints]]:
     return [(name, mask) for name, mask in subsets if len(mask) >= LEAST_ROWS]
 
 
-def _build_row(name: str, values: Floats, targets: Floats, units: Ints, predicted: Floats) -> dict[str, object]:
+def _build_row(
+    name: str, values: Floats, targets: Floats, units: Ints, predicted: Floats, *, widening: float = 1.0
+) -> dict[str, object]:
     rho, _, *edges = correlate(values, targets, units)[:4]
     if len(np.unique(units)) < LEAST_THREADS:
         edges = [None, None]
+    if rho is not None:
+        edges = [end if end is None else float(np.clip(rho + widening * (end - rho), -1, 1)) for end in edges]
     error = _measure_error(predicted, targets)
     return {"by": name, "n": len(values), **dict(zip(CORRELATED, (rho, *edges), strict=True)), "error": error}
 

@@ -96,7 +96,8 @@ def test_a_related_measure_has_no_fault() -> None:
     assert error["a"] < 0.7 * min(value for name, value in error.items() if name != "a")
     rho = dict(result.measures.select("by", "spearman").iter_rows())
     assert rho["a"] > 0.7
-    assert rho["constant"] is None
+    assert rho["constant"] is rho["punctuation"] is None  # no text has a mark
+    assert error["punctuation"] == error["constant"]
     subsets = result.subsets["subset"].to_list()
     assert subsets[:3] == ["all", "lang en", "lang zh"]
     assert [name.split()[0] for name in subsets[3:]] == ["length"] * 3
@@ -124,6 +125,18 @@ def test_a_judge_of_length_is_not_random() -> None:
     assert compare(frame(A, lengths), "scorer", "judge").faults == [
         "scorer looks random: neither the other measure nor length, punctuation or words predict it"
     ]
+
+
+def test_intervals_of_the_surface_cover_zero() -> None:
+    """For 40 random judges 95 % of the intervals of length and words have 0 in them; none of marks that no text has."""
+    rng, excluded = np.random.default_rng(0), []
+    for _ in range(40):
+        judged = rng.integers(0, 5, 80).astype(float)
+        rows = comparison._measure_surface(frame(A, A, rng.permutation(TEXTS).tolist())[:80], judged, np.arange(80))
+        length, punctuation, words = ([row[name] for name in comparison.CORRELATED] for row in rows)
+        assert punctuation == [None] * 3
+        excluded += [low > 0 or high < 0 for _, low, high in (length, words)]
+    assert np.mean(excluded) <= 0.05
 
 
 def test_few_threads_have_no_interval() -> None:
