@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.commands.conftest import Run
+from tests.commands.conftest import Result, Run
 
 RNG = np.random.default_rng(6)
 TRUTH = RNG.integers(0, 5, 80)
@@ -36,6 +36,24 @@ def test_columns_of_a_file(run: Run, table: Path) -> None:
     assert result["maps"]["all"]["y"] == sorted(result["maps"]["all"]["y"])
     result = run("calibrate", "--file", table, "-c", "mine", "two").check(1, "two is constant: 2 for 100% of 79 texts")
     assert "no_value" in result.err
+
+
+def test_raters_without_a_test_are_named(run: Run, table: Path) -> None:
+    """A rater who shares no two texts is named, and why there is no test; one column has one part."""
+    is_early = pl.int_range(pl.len()) < 40
+    columns = {"cy": None, "early": pl.when(is_early).then("ana"), "late": pl.when(~is_early).then("ana")}
+    pl.read_csv(table).with_columns(**columns).write_csv(table)
+
+    def calibrate(*raters: str, a: str = "mine") -> Result:
+        return run(
+            "calibrate", "--file", table, "-c", a, "ana", *(word for name in raters for word in ("--rater", name))
+        )
+
+    note = "raters without two texts that another one rated:"
+    calibrate("ana", "ben", "cy").check(0, "wins 100% of 2 raters", f"{note} cy; the test leaves them out")
+    assert "wins" not in calibrate("early", "late").check(0, f"{note} early, late; there is no test of raters").err
+    for result in (calibrate("ben", "BEN"), calibrate("ana", "ben", a="ben"), calibrate(a="ana")):
+        result.check(2, "expected different columns as measures and raters, found '", "' twice")
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_calibrated_scores(run: Run, texts: Path, tables: Path) -> None:
     run(*command).check(4, "has no calibration by 'judge'; found none; run `undertone calibrate scorer judge`")
     rng = np.random.default_rng(3)
     rows = pl.DataFrame({"a": rng.random(60), "thread": map(str, range(60)), "lang": "en", "text": "so", "source": "x"})
-    result = calibrate._compare(rows.with_columns(b=4 * pl.col("a")), np.empty((60, 0)), "scorer", "judge", 0.15)
+    result = calibrate._compare(rows.with_columns(b=4 * pl.col("a")), pl.DataFrame(), "scorer", "judge", 0.15)
     model_id = references.scoring.choose_model().model_id
     calibrate.write_study(result._replace(model_id=model_id), "scorer", "judge", sample.DAY)
     first, chinese, *_ = run(*command, "--json").rows

@@ -12,6 +12,7 @@ import polars as pl
 from pipeline import left_out, logs, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.examples.sources.files import parse_numbers, read_table
+from pipeline.io.formats.chunk import list_names
 from pipeline.label import simulated
 from pipeline.metrics.calibration import comparison
 from pipeline.metrics.calibration.comparison import EPSILON, Comparison, Map, Replacement
@@ -42,6 +43,10 @@ def compare_columns(
     """Calibrate a column of a file against another; text, lang, source and thread_id are used if they are columns."""
     if len(rater_columns) == 1:
         raise BadInput(f"one rater alone, {rater_columns[0]!r}; a test of raters needs the columns of two or more")
+    for names in ((a, b), (a, *rater_columns)):
+        lowered = [name.lower() for name in names]  # as `read_table` finds columns
+        if repeated := next((name for name in names if lowered.count(name.lower()) > 1), ""):
+            raise BadInput(f"expected different columns as measures and raters, found {repeated!r} twice")
     columns = {"a": a, "b": b} | {f"rater {name}": name for name in rater_columns}
     optional = {name: (name,) for name in ("text", "lang", "source", "thread_id")}
     rows = read_table([path], {name: (column,) for name, column in columns.items()}, optional)
@@ -52,7 +57,7 @@ def compare_columns(
     rows = valued.with_columns(
         thread=pl.coalesce("thread_id", pl.format("line {}", "line")), lang=pl.coalesce("lang", detect_language())
     )
-    return _compare(rows, rows.select(pl.col("^rater .*$")).to_numpy(), a, b, epsilon)
+    return _compare(rows, rows.select(pl.col(f"rater {name}").alias(name) for name in rater_columns), a, b, epsilon)
 
 
 def compare_sides(a: str, b: str, day: str | None = None, days: int = 1, epsilon: float = EPSILON) -> Calibration:
@@ -68,7 +73,7 @@ def compare_sides(a: str, b: str, day: str | None = None, days: int = 1, epsilon
     rows = rows.with_columns(thread=pl.concat_str("source", "thread_id", separator="/"))
     ratings = rows.select(COMMENT).join(of_b, on=COMMENT, how="left", maintain_order="left")
     ratings = ratings.pivot("rater", index=COMMENT, values="value", aggregate_function="mean").drop(COMMENT)
-    result = _compare(rows, ratings.to_numpy(), a, b, epsilon)
+    result = _compare(rows, ratings, a, b, epsilon)
     if not a.startswith("scorer"):
         return result
     model_id = str(of_a.join(rows, on=COMMENT, how="semi")["rater"].mode().sort()[0])
@@ -80,7 +85,7 @@ def compare_sides(a: str, b: str, day: str | None = None, days: int = 1, epsilon
     return result._replace(comparison=result.comparison._replace(curve=curve), model_id=model_id)
 
 
-def _compare(rows: pl.DataFrame, ratings: Any, a: str, b: str, epsilon: float) -> Calibration:
+def _compare(rows: pl.DataFrame, ratings: pl.DataFrame, a: str, b: str, epsilon: float) -> Calibration:
     try:
         result = comparison.compare(rows, a, b)
     except ValueError as error:
@@ -88,16 +93,25 @@ def _compare(rows: pl.DataFrame, ratings: Any, a: str, b: str, epsilon: float) -
     return Calibration(result, _check_replacement(result.mapped, ratings, epsilon))
 
 
-def _check_replacement(mapped: Any, ratings: Any, epsilon: float) -> Replacement | None:
-    """Test the mapped measure against the raters that share two texts or more with another one; None without two."""
-    count = -1
-    while ratings.shape[1] != count:  # without a rater, another may share fewer
-        count = ratings.shape[1]
-        is_shared = (~np.isnan(ratings)).sum(axis=1) > 1
-        ratings = ratings[:, (~np.isnan(ratings[is_shared])).sum(axis=0) > 1]
-    if count < 2:
+def _check_replacement(mapped: Any, ratings: pl.DataFrame, epsilon: float) -> Replacement | None:
+    """Test the mapped measure against the raters that share two texts or more with another one; None without two.
+
+    A column of ratings is one rater. Those left out are noted, unless there is only one.
+    """
+    values, omitted = ratings, [""]
+    while omitted:  # without a rater, another may share fewer
+        is_rated = ~np.isnan(values.to_numpy())
+        counts = is_rated[is_rated.sum(axis=1) > 1].sum(axis=0)
+        omitted = [name for name, count in zip(values.columns, counts, strict=True) if count < 2]
+        values = values.drop(omitted)
+    if ratings.width > max(1, values.width):
+        names = list_names({*ratings.columns} - {*values.columns})
+        effect = "the test leaves them out" if values.width else "there is no test of raters"
+        left_out.record_note(f"raters without two texts that another one rated: {names}; {effect}")
+    if not values.width:
         return None
-    return comparison.check_replacement(comparison.choose_levels(mapped, ratings), ratings, epsilon)
+    numbers = values.to_numpy()
+    return comparison.check_replacement(comparison.choose_levels(mapped, numbers), numbers, epsilon)
 
 
 def write_study(calibration: Calibration, a: str, b: str, day: str, run_id: str = "cli") -> int:

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline import sample, warehouse
+from pipeline import left_out, sample, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.tables import empty
 from pipeline.tasks.calibration import calibrate
@@ -153,12 +153,13 @@ def test_people_are_averaged_and_tested(scored: Path) -> None:
     assert result.replacement
     assert not result.replacement.passes
     assert len(result.replacement.n) == 2
+    assert "raters without two texts that another one rated: r3; the test leaves them out" in left_out.list_lines()
 
 
 def test_raters_are_left_out_until_each_shares_two_texts() -> None:
     """The third shares two texts with the fourth and one with the first; the fourth shares only these two."""
     nan = np.nan
     ratings = np.array([[1, 1, nan, nan], [2, 2, nan, nan], [nan, nan, 1, 1], [nan, nan, 2, nan], [nan, 1, 2, nan]])
-    result = calibrate._check_replacement(np.arange(5.0), ratings, 0.15)
+    result = calibrate._check_replacement(np.arange(5.0), pl.DataFrame(ratings), 0.15)
     assert result
     assert result.n == (2, 2)
