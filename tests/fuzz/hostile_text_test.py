@@ -105,7 +105,7 @@ def test_no_csv_runs_a_formula(sign: str) -> None:
 
 _SPLICED = {  # where SQL is put together, and of what: never of values that somebody gives
     ("io/formats/databases.py", "escape_name(table)"), ("io/formats/databases.py", "columns"),  # its own names, quoted
-    *(("tasks/erasure/files.py", name) for name in ("escape_name(table)", "escape_name(name)", "names")),
+    *(("tasks/erasure/files.py", name) for name in ("escape_name(table)", "escape_name(name)", "names", "condition")),
     ("tasks/daily/report.py", "query"), ("tasks/daily/report.py", "int(count)"),  # ours, with marks for values; a number
     ("warehouse/query.py", "address"),  # the path of our own draft, quoted: ATTACH takes no parameter
     ("llm/ledger/tables.py", "table"), ("llm/ledger/tables.py", "name"), ("tasks/calibration/calibrate.py", "sql"),  # ours
