@@ -39,6 +39,7 @@ ADVICE = {
     "no_vector": "the word vectors or the encoder do not know these words",
     "not_all_answered": "no value of a source is written without answers to all; --requests FILE lists the open ones",
     "not_asked": "these fields were not asked for in that round; fill in the sheet of `undertone label adjudicate`",
+    "not_in_data": "the data or its --split has no such sentence, or leaves it out",
     "not_rated": "the file of ratings does not hold these words",
     "not_problematic": "the paper's studies are of problematic texts; these are labelled neither",
     "nothing_to_adjudicate": "the three raters agree or, in round 2, all differ: there is nothing to decide",

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import sample, warehouse
+from pipeline import left_out, sample, warehouse
 from pipeline.errors import BadInput, Missing, check_name
 from pipeline.examples.ndd import compression as examples
 from pipeline.metrics.ndd import compression as measures
@@ -45,18 +45,19 @@ def read_data_set(path: Path, source: str = "own", split: str | None = None) -> 
 
 
 def read_predictions(path: Path, rows: pl.DataFrame) -> list[list[bool]]:
-    """Read compressions from a file in our own format; its sentences must be those of `rows`, in their order."""
+    """Read compressions of the sentences of `rows`, in their order, from a file in our own format; count the others."""
     dataset = examples.read(path)
-    if dataset.dropped.height:
-        reason, key = dataset.dropped.select("reason", "row_key").row(0)
-        raise BadInput(f"{path}, {key}: {reason}; expected a compression of each sentence")
-    if dataset.rows.height != rows.height:
-        raise BadInput(f"{path}: expected {rows.height} sentences, as in the data, found {dataset.rows.height}")
-    for number, (words, expected) in enumerate(zip(dataset.rows["words"], rows["words"], strict=True), 1):
-        if words.to_list() != expected.to_list():
-            expected_text, text = " ".join(expected)[:60], " ".join(words)[:60]
-            raise BadInput(f"{path}, row {number}: expected the words of {expected_text!r}, found {text!r}")
-    labels: list[list[bool]] = dataset.rows["kept"].to_list()
+    predictions, labels, previous = dataset.rows.select("words", "kept").iter_rows(), [], "the start"
+    for item_id, words in rows.select("item_id", "words").iter_rows():
+        kept = next((kept for predicted, kept in predictions if predicted == words), None)
+        if kept is None:
+            unusable = "".join(f"; {key}: {reason}" for reason, key in dataset.dropped.head(1).iter_rows())
+            expected = f"expected a compression of {item_id} after {previous}, in the words {' '.join(words)!r:.200}"
+            raise BadInput(f"{path}: {expected}; found none{unusable}")
+        labels.append(kept)
+        previous = item_id
+    unused_count = dataset.rows.height + dataset.dropped.height - len(labels)
+    left_out.record_rows("predictions", {"not_in_data": unused_count}, str(path))
     return labels
 
 

@@ -18,8 +18,11 @@ def test_baselines_and_answers(run: Run, tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     alone = run("evaluate", "compression", "--data", path).check(0, "read: left out 1 as not_aligned")
     assert "f1_macro" in alone.out
-    path.write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
-    result = run("evaluate", "compression", "--data", path, "--predictions", path, "--json")
+    answers = tmp_path / "answers.jsonl"  # of the left out sentence and of another split as well
+    predictions = [{"text": "of another split", "compressed": "split"}, rows[0], {"text": "so", "compressed": "so"}]
+    answers.write_text("".join(json.dumps(row) + "\n" for row in predictions), encoding="utf-8")
+    result = run("evaluate", "compression", "--data", path, "--predictions", answers, "--json")
+    result.check(0, "predictions: left out 2 as not_in_data")
     first = json.loads(result.out.splitlines()[0])
     assert (first["by"], first["metric"], first["value"]) == ("answers", "f1_macro", 1.0)
     assert run("evaluate", "compression", "--data", tmp_path / "none.jsonl").code == 2
