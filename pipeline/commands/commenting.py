@@ -326,6 +326,8 @@ def comment(
 
     if (title is None) == (file is None):
         raise BadInput("give either --title, with --content, or --file")
+    if method != "sample" and count > (most := Decoding(method=method).width):
+        raise BadInput(f"--count {count}: --method {method} gives at most {most}; give --method sample")
     files.check_table(out)
     articles = pl.DataFrame({"title": [title], "content": [content]})
     if file:

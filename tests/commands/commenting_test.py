@@ -62,6 +62,8 @@ def test_a_commenter_of_a_file(run: Run, tmp_path: Path) -> None:
     run("train", "commenter", "--system", "att", *source, *small).check()
     comments = run("commenting", "comment", "--model", model, "--title", "公交改线", "--count", "2", "--json")
     assert comments.rows[0]["signature"].startswith("att|model:")
+    several = run("commenting", "comment", "-m", model, "--title", "公交改线", "--method", "greedy", "--count", "3")
+    several.check(2, "--count 3: --method greedy gives at most 1; give --method sample")
     articles.write_text("title,content\n公交改线,老人怎么办\n", encoding="utf-8")
     assert run("commenting", "comment", "-m", model, "--file", articles, "--method", "sample", "-o", out).code == 0
     assert pl.read_ndjson(out)["comment"][0]
