@@ -148,6 +148,14 @@ def test_missing_correlations_are_explained(run: Run, tmp_path: Path, rows: list
     assert run("commenting", "correlate", path).code == 2
 
 
+def test_columns_that_are_not_correlated_are_reported(run: Run, tmp_path: Path) -> None:
+    """A column without a number is left out; one that lacks half of its numbers or more is reported with a count."""
+    path = write_file(tmp_path / "scores.csv", "name,grade,meteor,bleu\na,1,2,1\nb,2,4,\nc,4,3,2\nd,3,1,\n")
+    result = run("commenting", "correlate", path, "--json").check(0, "ignored column 'bleu'; cells without a number: 2")
+    assert [row.get("metric") for row in result.rows] == ["meteor", "meteor", None]  # the last is what was ignored
+    assert "'name'" not in result.err
+
+
 def test_a_scorer_of_a_file(run: Run, tmp_path: Path) -> None:
     """Graded comments make a scorer, which scores a file and is measured on another."""
     lines = "\n".join(f"{'好' * (n % 5 + 1)}第{n}条,{n % 5 + 1},a{n // 6}" for n in range(300))

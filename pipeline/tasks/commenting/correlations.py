@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import warehouse
+from pipeline import left_out, warehouse
 from pipeline.errors import BadInput, Missing
 from pipeline.io.rows import read_chunks
 from pipeline.metrics.commenting import correlation
@@ -181,6 +181,9 @@ def correlate_table(path: Path, grade: str = "grade", group: str | None = None) 
     numbers = {column: rows[column].cast(pl.Float64, strict=False) for column in rows.columns if column != group}
     grade_values = numbers.pop(grade)
     metrics = {column: values for column, values in numbers.items() if values.count() * 2 > len(values)}
+    for column, values in numbers.items():
+        if values.count() and column not in metrics:
+            left_out.record_note(f"{path}: ignored column {column!r}; cells without a number", values.null_count())
     if not metrics:
         raise BadInput(f"{path}: expected columns of numbers besides {grade!r}, found none")
     for column, values in {grade: grade_values, **metrics}.items():
