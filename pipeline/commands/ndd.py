@@ -49,7 +49,7 @@ def ndd(
 
     0 for the same sentence, or where no shared word has other neighbours; with hellinger and mean at most 1.
     `delta_perplexity` is the absolute difference of their log perplexities (the mean of -log p, each word masked
-    alone). A transformer also gives the cosine of [CLS].
+    alone). A transformer also gives the cosine of [CLS], of the beginning of a sentence that is too long for it.
 
     Examples: `undertone ndd distance "The soup is hot." "The soup is cold." --explain`;
     `undertone ndd distance "我很冷" "我很热" -m bert-base-chinese@<commit>`

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pipeline import left_out
 from pipeline.errors import BadInput, check_name
 from pipeline.models.devices import move
 from pipeline.models.encoder import PRECISIONS, IndexArray
@@ -187,6 +188,9 @@ class MaskedLM:
         ids, bounds, first = _flatten([self.tokenize(sentence) for sentence in sentences])
         start, stop = bounds[first[:-1]], bounds[first[1:]]
         counts = np.minimum(stop - start, self.room)
+        if (counts < stop - start).any():
+            note = "of longer sentences cosine and bertscore compare the beginning"
+            left_out.record_note(f"{self.name} reads {self.room} pieces: {note}")
         columns = np.stack([start, start, *np.zeros((2, len(counts)), np.int64), counts], axis=1)
         for rows in self._batches(counts):
             features = self._build_features(ids, columns[rows])

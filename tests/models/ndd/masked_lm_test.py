@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from pipeline import left_out
 from pipeline.errors import BadInput
 from pipeline.models.ndd.masked_lm import MaskedLM, load
 from tests.support.rows.tiny import LENGTH, WIDTH, build_roberta
@@ -194,7 +195,12 @@ def test_a_long_sentence_is_cut_to_what_is_around_the_ask(model: MaskedLM) -> No
     for distribution, (window, position) in zip(distributions, windows.values(), strict=True):
         assert torch.allclose(distribution, predict_plainly(model, [2, *window, 3])[position], atol=NEAR * 10)
     assert len(model.surprisals([sentence])[0]) == 100
+    left_out.clear()
+    assert dict(model.states([sentence[:62]]))[0].shape == (LENGTH, WIDTH)
+    assert left_out.list_lines() == []
     assert dict(model.states([sentence]))[0].shape == (LENGTH, WIDTH)
+    message = f"{model.name} reads 62 pieces: of longer sentences cosine and bertscore compare the beginning"
+    assert left_out.list_lines() == [message]
 
 
 def test_roberta_reads_two_pieces_less_than_it_has_places(roberta: Path) -> None:
