@@ -85,6 +85,10 @@ def choose(mapping: Columns, present: Iterable[str], place: str) -> tuple[str | 
     if "text" in fields or {"thread_id", "article_text"} <= set(fields):
         return None, fields
     problem = f"{place}: no column `text` and no known export; there are {list_names(columns)}"
+    if "comments" in columns:
+        lacking = list_names(set(parse(_NEWS).values()) - columns)
+        hint = "--map comments=comments,text=text,article_title=COLUMN,article_text=COLUMN,…"
+        raise BadInput(f"{problem}; articles with comments need {lacking} as well; or assign them with {hint}")
     raise BadInput(f"{problem}; assign them with --map text=COLUMN,…")
 
 

@@ -78,3 +78,8 @@ def test_a_given_mapping_wins() -> None:
         columns.choose({}, ["b", "a"], "f.csv")
     with pytest.raises(BadInput, match=r"^f\.csv: no column `text`"):
         columns.choose({"comment_id": "a"}, ["b", "a"], "f.csv")
+    natural = ["thread_id", "title", "content", "comments"]
+    with pytest.raises(BadInput, match="articles with comments need category as well; or assign them with --map comm"):
+        columns.choose({}, natural, "f.jsonl")
+    mapping = columns.parse("comments=comments,text=text,article_title=title,article_text=content")
+    assert columns.choose(mapping, natural, "f.jsonl") == (None, mapping)

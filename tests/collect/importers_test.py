@@ -1,5 +1,7 @@
 """Importing: exports known by their columns, raw pages, bad files, and real data."""
 
+import json
+import re
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -19,6 +21,7 @@ from pipeline.collect.importers import Batch, read
 from pipeline.collect.privacy import anonymise
 from pipeline.collect.sites.record import Article, Comment
 from pipeline.errors import BadInput, SchemaDrift
+from tests.docs_test import ROOT
 from tests.support.rows.row_files import write_rows
 
 KEY = b"k" * 32
@@ -130,6 +133,10 @@ def test_the_article_commenting_archive(tmp_path: Path) -> None:
     assert batch.page.articles == [Article(thread_id=thread, title="门禁", text="刷脸。", category="society")]
     found = [(c.thread_id, c.comment_id, c.text, c.like_count) for c in batch.page.comments]
     assert found == [(thread, f"{thread}.1", "门：请微笑", 57), (thread, f"{thread}.2", "笑不出来", 0)]
+    left_out.clear()
+    (example,) = re.findall(r"```json\n(.+)\n```", (ROOT / "docs" / "commenting.md").read_text(encoding="utf-8"))
+    assert one(write_rows(tmp_path / "docs.jsonl", json.loads(example))).page.comments[0].like_count == 3
+    assert left_out.list_lines() == []
 
 
 def test_a_field_of_the_archive_by_another_name(tmp_path: Path) -> None:
