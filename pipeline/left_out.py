@@ -24,7 +24,7 @@ ADVICE = {
     "bad_value": "a field holds what it cannot; mend the row and import the file again",
     "blank_text": "fill in the text and import the file again",
     "broken_json": "the line is no JSON object; mend it and import the file again",
-    "duplicate": "the rater gave the same label before",
+    "duplicate": "the same label, word or article came before and counts once",
     "exact_duplicate": "the same text in the same thread is kept once, with its count; --keep-duplicates keeps all",
     "field_count": "the row has more or fewer fields than the header; mend it and import the file again",
     "incomplete": "the rows are kept and count when the rater's empty fields of the task are filled in and imported",
@@ -35,7 +35,7 @@ ADVICE = {
     "no_article": "import the articles with the comments",
     "no_label": "the data set gives these rows no label",
     "no_negative": "a source needs at least two different explicit texts",
-    "no_text": "these rows hold no text, stay in the file and have no score",
+    "no_text": "these rows hold no text",
     "no_vector": "the word vectors or the encoder do not know these words",
     "not_all_answered": "no value of a source is written without answers to all; --requests FILE lists the open ones",
     "not_asked": "these fields were not asked for in that round; fill in the sheet of `undertone label adjudicate`",
@@ -44,12 +44,14 @@ ADVICE = {
     "not_problematic": "the paper's studies are of problematic texts; these are labelled neither",
     "nothing_to_adjudicate": "the three raters agree or, in round 2, all differ: there is nothing to decide",
     "outside_window": "written before the first day or after the last; or collected then, if no time is given",
-    "over_limit": "raise --limit or --per-thread to select more",
+    "over_limit": "raise --limit to select more",
+    "over_thread": "raise --per-thread to select more",
     "repeated_text": "the data set has the text several times; it counts once",
     "repeated_row": "the same text, context and label count once, in the split of the first row",
     "same_options": "two of the options are the same",
     "same_comment": "the same comment is kept once; check that the ids are whole",
     "same_text": "both texts of the pair are the same",
+    "select near_duplicate": "of nearly equal texts with the same context the most liked is selected",
     "simulated_labels": "simulated raters labelled them; `undertone train subtext --release NAME` learns from them",
     "simulated": "simulated raters made these answers up; they never count beside those of people",
     "stray_quote": "write the field in quotes and double the quotes inside it",
@@ -63,7 +65,7 @@ ADVICE = {
     "unknown_word": "WordNet and the encoder do not know these words; `--unknown keep` scores their pieces",
     "withdrawn": "their writers asked for it",
 }
-"""What a person can do, or why nothing has to be done, by reason."""
+"""What a person can do, or why nothing has to be done, by reason, or by step and reason where a step differs."""
 
 
 class Dropped(NamedTuple):
@@ -124,7 +126,8 @@ def list_rows() -> list[Dropped]:
     for (step, *_), reasons in _ROWS.items():
         for reason, count in reasons.items():
             counts[step, reason] = counts.get((step, reason), 0) + count
-    dropped = [Dropped(*key, count, ADVICE.get(key[1], "")) for key, count in counts.items() if count]
+    advice = {key: ADVICE.get(" ".join(key), ADVICE.get(key[1], "")) for key in counts}
+    dropped = [Dropped(*key, count, advice[key]) for key, count in counts.items() if count]
     return sorted(dropped, key=lambda row: (-row.row_count, row.step, row.reason))
 
 

@@ -41,6 +41,19 @@ def fill_in(sheet: Path, subtext: str) -> Path:
     return path
 
 
+def test_why_comments_are_not_selected(run: Run, tables: Path) -> None:
+    """Of equal texts the most liked is selected, and no option is named that the command does not have."""
+    text = {"context": "标题", "lang": "zh", "text": "这也太快了吧"}
+    rows = filled(
+        "comments", {**text, "source": "a"}, {**text, "source": "b", "like_count": 9}, text | {"text": "风挺大的"}
+    )
+    warehouse.overwrite("comments", warehouse.make_slice(day=DAY), rows)
+    reason = "select: left out 1 as near_duplicate: of nearly equal texts with the same context the most liked is"
+    result = run("label", "export", "--day", DAY).check(0, reason)
+    assert "--keep-duplicates" not in result.err
+    assert warehouse.scan("label_tasks").filter(text=text["text"]).collect()["source"].to_list() == ["b"]
+
+
 def test_from_export_to_release(run: Run, comments: None, tmp_path: Path) -> None:
     """Sheets go out, come back, an adjudicator decides, agreement is measured, and the data set is published."""
     out, subtexts = tmp_path / "out", {"anna": "1", "ben": "1", "chen": "-1"}
