@@ -127,6 +127,7 @@ def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[
     import polars as pl
 
     from pipeline.examples.impscore.groups import find_language
+    from pipeline.io.visible import is_blank
     from pipeline.metrics.impscore.studies import average_correlations
     from pipeline.tasks.impscore import scoring
 
@@ -136,8 +137,8 @@ def rank(groups: Mapping[str, Sequence[str]], model: str | None = None) -> dict[
     if not groups:
         raise BadInput("groups: expected at least one group, found none")
     for name, texts in groups.items():
-        if len(texts) < 2 or not all(map(str.strip, texts)):
-            raise BadInput(f"groups[{name!r}]: expected at least two texts, and none that is blank")
+        if not 1 < len(texts) == len(set(texts)) or any(map(is_blank, texts)):
+            raise BadInput(f"groups[{name!r}]: expected at least two texts, all different, none blank")
     rows = [(name, level, text) for name, texts in groups.items() for level, text in enumerate(texts, 1)]
     sentences = pl.DataFrame(rows, schema={"group": pl.String, "level": pl.Int64, "text": pl.String}, orient="row")
     scored = scoring.add_scores(sentences, "text", model, lang=find_language())

@@ -48,6 +48,8 @@ def test_lists_that_do_not_fit_are_named() -> None:
         "groups: expected lists of texts by name, got list": lambda: pipeline.rank([text]),  # type: ignore[arg-type]
         r"groups\['a'\]: expected a list of texts, got str": lambda: pipeline.rank({"a": text}),
         r"groups\['a'\]: expected at least two texts": lambda: pipeline.rank({"a": [text]}),
+        r"groups\['b'\]: .*, all different": lambda: pipeline.rank({"b": [text, text]}),
+        r"groups\['c'\]: .* none blank": lambda: pipeline.rank({"c": [text, "\u200b"]}),
         r"texts\[0\]: expected a text, got NoneType": lambda: pipeline.tokenize([None]),  # type: ignore[list-item]
         "first: expected a list of texts, got str": lambda: pipeline.distance(text, text),
         "labels: expected at least one item, with the labels of two": lambda: pipeline.agreement([[1]]),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.errors import BadInput
+from pipeline.io.visible import is_blank
 
 
 def check_field(entry: Mapping[str, Any], field: str, location: str, expected: str, is_valid: object) -> Any:
@@ -17,14 +18,15 @@ def check_text(entry: Mapping[str, Any], field: str, location: str, *, may_be_bl
     """Return the text of a field without blanks around it."""
     value = entry.get(field)
     expected = "a text" if may_be_blank else "a text that is not blank"
-    check_field(entry, field, location, expected, isinstance(value, str) and (may_be_blank or value.strip()))
+    check_field(entry, field, location, expected, isinstance(value, str) and (may_be_blank or not is_blank(value)))
     return str(value).strip()
 
 
 def check_choice(entry: Mapping[str, Any], field: str, location: str) -> list[str]:
-    """Return the texts of a field that holds at least two, all different."""
+    """Return the texts of a field that holds at least two, all different, none blank."""
     texts: list[str] = check_field(entry, field, location, "a list of texts", is_text_list(entry.get(field)))
-    check_field(entry, field, location, "at least two texts, all different", 1 < len(texts) == len(set(texts)))
+    is_choice = 1 < len(texts) == len(set(texts)) and not any(map(is_blank, texts))
+    check_field(entry, field, location, "at least two texts, all different, none blank", is_choice)
     return texts
 
 

@@ -24,6 +24,7 @@ def test_a_row_a_sentence(tmp_path: Path) -> None:
         ("{", "line 2: broken JSON"), ([], "line 2: expected a JSON object, found \\[\\]"), ({}, "field 'group'"),
         ({**GOOD, "group": "tea"}, "no other line has"), ({"group": "x", "sentences": ["one", " "]}, "a list of texts"),
         ({"group": "x", "sentences": ["one", "one"]}, "all different"),
+        ({"group": "x", "sentences": ["one", "\u200b"]}, "none blank"),
     ],
 )  # fmt: skip
 def test_a_bad_line_is_named(tmp_path: Path, entry: object, message: str) -> None:

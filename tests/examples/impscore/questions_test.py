@@ -27,8 +27,13 @@ def test_a_row_a_question(tmp_path: Path) -> None:
         ("{", "broken JSON"),
         ([], r"expected a JSON object, found \[\]"),
         (GOOD | {"reference": " "}, "field 'reference' should be a text"),
+        (GOOD | {"reference": "\u200b"}, "field 'reference' should be a text that is not blank"),
         (GOOD | {"options": ["one", 2]}, "field 'options' should be a list of texts"),
         (GOOD | {"options": ["one", "one"]}, "field 'options' should be at least two texts, all different"),
+        (
+            GOOD | {"options": ["one", "\u3164"]},
+            "field 'options' should be at least two texts, all different, none blank",
+        ),
         (GOOD | {"answer": 2}, "field 'answer' should be the index of the right option, from 0 to 1"),
         (GOOD | {"answer": True}, "from 0 to 1"),
     ],

@@ -104,7 +104,7 @@ def test_held_out_pairs_are_measured(small: Path) -> None:
 )
 def test_faults(small: Path, arguments: dict[str, Any], message: str) -> None:
     """A fault is named with its file before anything is scored; so are two sets or scorers of one name."""
-    for name, lines in (("yes", "text,label\na,1\nb,yes"), ("blank", "text,label\na,1\n,0\n ,0")):
+    for name, lines in (("yes", "text,label\na,1\nb,yes"), ("blank", "text,label\na,1\n,0\n \u200b,0")):
         (small / f"{name}.csv").write_text(lines)
     left_out.clear()
     with pytest.raises(BadInput, match=message):
