@@ -137,7 +137,7 @@ def project(day: shared.Day = "") -> None:
 
 def distance(
     pairs: Annotated[Path, Option(help="csv, tsv, jsonl, json, parquet or xlsx with two text columns.")],
-    columns: Annotated[str | None, Option(help="Two columns; by default implicit,explicit or the first two.")] = None,
+    columns: Annotated[str | None, Option(help="Two; by default implicit,explicit or the only two of text.")] = None,
     model: shared.Model = None,
     out: shared.TableFile = None,
     encoding: shared.Encoding = "utf-8-sig",
@@ -151,20 +151,30 @@ def distance(
     """
 
     def measure_chunks() -> Iterator[pl.DataFrame]:
+        names: list[str] = []
         for chunk in read_chunks(pairs, encoding):
             frame = pl.DataFrame(chunk.rows, infer_schema_length=None, strict=False)
             texts = [name for name, kind in frame.schema.items() if kind == pl.String]
-            usual = ["implicit", "explicit"]
-            names = columns.split(",") if columns else usual if set(usual) <= set(texts) else texts[:2]
+            is_first, names = not names, names or _choose_columns(texts, columns)
             if len(names) != 2 or not set(names) <= set(texts):
                 existing = ", ".join(texts) or "none"
                 raise BadInput(f"{pairs}: expected two text columns; there are {existing}; name them by --columns")
+            if is_first:
+                console.report(f"{pairs}: the texts are in the columns {' and '.join(names)}")
             first, second = names
             with track(f"measuring {pairs.name}") as on_progress:
                 distances = rank.add_distances(frame, first, second, model, on_progress)
             yield distances
 
     files.write_frames(measure_chunks(), out, as_json=as_json)
+
+
+def _choose_columns(texts: list[str], columns: str | None) -> list[str]:
+    if columns is None:
+        usual = ["implicit", "explicit"]
+        return usual if set(usual) <= set(texts) else texts
+    exact_names = {name.strip(): name for name in texts}
+    return [exact_names.get(name.strip(), name) for name in columns.split(",")]
 
 
 def build_reference(

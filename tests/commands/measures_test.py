@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import pipeline
 from pipeline import sample
 from pipeline.errors import BadInput, Missing
+from pipeline.io.rows import read_chunks
 from pipeline.tasks.calibration import calibrate
 from pipeline.tasks.impscore import references, scoring, train
 from pipeline.tasks.impscore.scoring import SHIPPED
@@ -89,12 +91,23 @@ def test_distance(run: Run, tmp_path: Path) -> None:
     assert pl.read_parquet(out)["pragmatic_distance"].to_list()[0] == float(values[0])
 
 
-def test_distance_of_other_columns(run: Run, model_dir: Path, tmp_path: Path) -> None:
-    """Any two text columns can be named; one that does not exist is BadInput and says which do."""
-    path = write_file(tmp_path / "mine.csv", "a,b,c\nbrr,it is cold,brr\n")
-    command = ("pairs", "distance", "--pairs", path, "--model", model_dir, "--json", "--columns")
-    assert run(*command, "a,c").json["pragmatic_distance"] == 0.0
-    run(*command, "a,d").check(2, "mine.csv: expected two text columns; there are a, b, c")
+def test_distance_of_other_columns(run: Run, model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any two text columns can be named; one that does not exist is BadInput and says which do.
+
+    The only two are taken, and reported; of more none is guessed, so that an id is not measured as a text. The first
+    rows decide for all.
+    """
+    path = write_file(tmp_path / "mine.csv", "a,b, c\nbrr,it is cold,brr\n")
+    command = ("pairs", "distance", "--pairs", path, "--model", model_dir, "--json")
+    named = run(*command, "--columns", "a , c").check(0, "mine.csv: the texts are in the columns a and c")
+    assert named.json["pragmatic_distance"] == 0.0
+    for options in ((), ("--columns", "a,d")):
+        run(*command, *options).check(2, "mine.csv: expected two text columns; there are a, b, c; name them by")
+    monkeypatch.setattr("pipeline.commands.measures.read_chunks", partial(read_chunks, size=1))
+    path.write_text('{"a": "brr", "b": "brr"}\n{"note": "so", "a": "brr", "b": "brr"}\n', encoding="utf-8")
+    path = path.rename(path.with_suffix(".jsonl"))
+    rows = run(*command[:3], path, *command[4:]).check(0, "the texts are in the columns a and b").rows
+    assert [row["pragmatic_distance"] for row in rows] == [0.0, 0.0]
 
 
 def test_people_rank_groups(run: Run, tables: Path, model_dir: Path, tmp_path: Path) -> None:
