@@ -8,11 +8,12 @@ from typing import Annotated
 import polars as pl
 from typer import Argument, Exit, Option, echo
 
-from pipeline import sample, warehouse
+from pipeline import left_out, sample, warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, parse_params, show_estimate
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal.options import Json, MaybeDay, TableFile, TextColumn, check_name, check_source, today
 from pipeline.errors import BadInput, format_quantity
+from pipeline.io.visible import BLANK
 from pipeline.progress import track
 from pipeline.score.signature import drop_earlier_scores
 from pipeline.tasks.judging import judge as work
@@ -66,6 +67,7 @@ def judge(
     plan = Plan(rubric, mode, repeats, comparisons, rounds, seed)
     if file:
         table, rows = files.read_comments(file, text_column, limit)
+        left_out.record_rows("judge", {"no_text": int(rows["text"].fill_null("").str.contains(BLANK).sum())}, "file")
         table = drop_earlier_scores(table, plan.metric, plan.columns)
     else:
         rows = work.sample_comments(day or today(), days, limit or work.SAMPLE)

@@ -9,7 +9,6 @@ from typing import Annotated
 import polars as pl
 from typer import Argument, Exit, Option
 
-from pipeline import left_out
 from pipeline.commands.terminal import console, files
 from pipeline.commands.terminal import options as shared
 from pipeline.errors import BadInput, Missing, format_quantity
@@ -77,29 +76,27 @@ def score_implicitness(
 
         maps = calibrate.load_maps(calibrated, scoring.choose_model(model).model_id)
         add_intervals = partial(calibrate.add_intervals, maps=maps)
-    blank_count, column = 0, ""
+    column = ""
 
     def score_chunks() -> Iterator[pl.DataFrame]:
-        nonlocal blank_count, column
+        nonlocal column
         for frame, column in chain(first_chunks, chunks):
             with track(f"scoring {file.name}", frame.height) as on_progress:
                 scores = references.add_readings(frame, column, model, corpus, on_progress)
-            blank_count += scores["implicitness"].null_count()
             scores = add_intervals(scores, column) if add_intervals else scores
             if is_explained:
                 with track("explaining", frame.height) as on_progress:
                     scores = references.add_words(scores, column, model, on_progress)
             yield scores
 
+    scored = files.count_unscored(score_chunks(), "implicitness", "score")
     if is_explained and not out and not as_json:
-        for scores in score_chunks():
+        for scores in scored:
             print_words(scores, column)
     else:
-        scored = score_chunks()
         if is_explained:
             scored = (scores.explode("words").unnest("words") for scores in scored)
         files.write_frames(scored, out, as_json=as_json)
-    left_out.record_rows("score", {"no_text": blank_count})
 
 
 def _score_day(day: str, is_explained: bool, limit: int | None) -> None:
@@ -166,7 +163,8 @@ def distance(
                 distances = rank.add_distances(frame, first, second, model, on_progress)
             yield distances
 
-    files.write_frames(measure_chunks(), out, as_json=as_json)
+    frames = files.count_unscored(measure_chunks(), "pragmatic_distance", "distance")
+    files.write_frames(frames, out, as_json=as_json)
 
 
 def _choose_columns(texts: list[str], columns: str | None) -> list[str]:

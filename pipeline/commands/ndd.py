@@ -131,6 +131,7 @@ def compress(
     if _is_path(what, Path.is_file):
         has_lists = as_json or (out is not None and out.suffix in {".jsonl", ".parquet"})
         chunks = _convert_file(Path(what), text_column, encoding, "compressing", compress_rows)
+        chunks = files.count_unscored(chunks, "compressed", "compress")
         if not rounds:
             chunks = (chunk.drop("after", "dropped") for chunk in chunks)
         elif not has_lists:
@@ -224,7 +225,7 @@ def score_context_shift(
         return other_columns.hstack(scores.select(columns))
 
     chunks = _convert_file(file, text_column, encoding, "scoring", add_shift, skip_bad_rows=skip_bad_rows)
-    files.write_frames(chunks, out, as_json=as_json)
+    files.write_frames(files.count_unscored(chunks, "context_shift", "score"), out, as_json=as_json)
 
 
 def train_count_lm(

@@ -94,4 +94,4 @@ def score(
         return
     frames = files.texts(file, text_column, encoding, skip_bad_rows=skip_bad_rows)
     score_frames = (scorer.score_frame(frame, target, model, column) for frame, column in frames)
-    files.write_frames(score_frames, out, as_json=as_json)
+    files.write_frames(files.count_unscored(score_frames, target, "score"), out, as_json=as_json)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import polars as pl
 from typer import Argument, Option
 
-from pipeline import warehouse
+from pipeline import left_out, warehouse
 from pipeline.commands.asking import CacheOnly, MaxCost, build_options, finish, stop_if_unanswered
 from pipeline.commands.models import changes_of, end_training, train_registered
 from pipeline.commands.terminal import console, files
@@ -106,6 +106,7 @@ def score(
     columns = (recogniser.METRIC, "signature")
     table = drop_earlier_scores(table, recogniser.METRIC, columns)
     scored = table.hstack(recogniser.score_frame(comments, model).select(columns))
+    left_out.record_rows("score", {"no_text": scored[recogniser.METRIC].null_count()})
     if out:
         files.write_table(scored, out)
     else:

@@ -163,8 +163,10 @@ def test_a_scorer_of_a_file(run: Run, tmp_path: Path) -> None:
     small = set_numbers(has_embedding="false", buckets=256)
     training = run("train", "quality", "--data", path, "-o", tmp_path / "scorer", *small, "--json").check()
     assert {"spearman", "pairwise_accuracy"} <= {row["metric"] for row in training.json["rows"]}
-    scores = run("score", "quality", path, "--model", tmp_path / "scorer", "--json")
-    assert 1 <= scores.rows[0]["quality"] <= 5
+    texts = write_file(tmp_path / "texts.txt", "好第0条\n \n")
+    scores = run("score", "quality", texts, "--model", tmp_path / "scorer", "--json")
+    assert 1 <= scores.check(0, "score: left out 1 as no_text").rows[0]["quality"] <= 5
+    assert scores.rows[1]["quality"] is None
     assert "spearman" in run("evaluate", "quality", "--data", path, "--model", tmp_path / "scorer").out
     assert run("train", "quality", "--data", path).code == 2
 

@@ -46,10 +46,11 @@ def test_a_service_judges_a_file(run: Run, lines: Path, tmp_path: Path, monkeypa
         assert (fields["judged"], fields["requests"], len(fields["checks"])) == (24, 240, 3)
         server.write = answer_a
         run(*words[:3], "other", *words[4:]).check(1, "do not trust this judge: en: always chooses the first text")
-        pl.read_csv(lines).rename({"text": "body"}).write_csv(bodies := tmp_path / "bodies.csv")
+        table = pl.read_csv(lines).rename({"text": "body"})
+        pl.concat([table, table.clear(1)]).write_csv(bodies := tmp_path / "bodies.csv")
         planned = run("judge", bodies, "-c", "body", "--llm", "new", "--dry-run", "--json")
-        assert "there is no price for the model 'new'" in planned.err
-        estimate = planned.json
+        planned.check(0, "there is no price for the model 'new'", "judge: left out 1 as no_text")
+        estimate = planned.rows[0]
         assert (estimate["to_send"], estimate["requests_of_all_rounds"]) == (24, 72)
         assert server.sent.total() == 480
 

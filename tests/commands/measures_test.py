@@ -80,7 +80,7 @@ def test_distance(run: Run, tmp_path: Path) -> None:
     path, out = tmp_path / "pairs.csv", tmp_path / "out.parquet"
     path.write_text("id,implicit,explicit\n1,brr,it is cold\n2,brr,brr\n3,brr,\n", encoding="utf-8")
     command = ("pairs", "distance", "--pairs", path)
-    rows = list(csv.DictReader(io.StringIO(run(*command).out)))
+    rows = list(csv.DictReader(io.StringIO(run(*command).check(0, "distance: left out 1 as no_text").out)))
     assert [row["id"] for row in rows] == ["1", "2", "3"]
     values = [row["pragmatic_distance"] for row in rows]
     assert float(values[0]) > 0

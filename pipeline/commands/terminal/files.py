@@ -179,6 +179,15 @@ def write_frames(frames: Iterable[pl.DataFrame], out: Path | None, *, as_json: b
     console.report(f"wrote {out}")
 
 
+def count_unscored(frames: Iterable[pl.DataFrame], column: str, step: str) -> Iterator[pl.DataFrame]:
+    """Yield scored frames, and record how many rows have no score, as they hold no text."""
+    count = 0
+    for frame in frames:
+        count += frame[column].null_count()
+        yield frame
+    left_out.record_rows(step, {"no_text": count})
+
+
 def as_text(frame: pl.DataFrame, suffix: str, *, header: bool) -> str:
     """Format a frame as csv, tsv or jsonl; as txt, a score and its percentile a line."""
     if suffix == ".txt":

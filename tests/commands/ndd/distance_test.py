@@ -147,8 +147,7 @@ def test_a_file_is_compressed(run: Run, tmp_path: Path) -> None:
     lines = ["id,body", f'1,"{TEXT}"', "2,=1+1 is two today", "3,", "4,我很冷。你呢？"]
     path.write_text("\n".join(lines), encoding="utf-8")
     result = run("ndd", "compress", path, "-c", "body", "--ratio", "0.99", "-o", out)
-    assert (result.code, result.out) == (0, "")
-    assert f"wrote {out}" in result.err
+    assert result.check(0, f"wrote {out}", "compress: left out 1 as no_text").out == ""
     with out.open(encoding="utf-8", newline="") as file:
         rows = [*csv.DictReader(file)]
     assert [*rows[0]] == ["id", "body", "compressed", "ratio", "signature"]
@@ -159,7 +158,7 @@ def test_a_file_is_compressed(run: Run, tmp_path: Path) -> None:
     plain = run("ndd", "compress", path, "-c", "body", "--ratio", "0.99")
     assert [*csv.DictReader(plain.out.splitlines())] == rows
     json_lines = run("ndd", "compress", path, "-c", "body", "--rounds", "--json").out.splitlines()
-    first, second, third, _ = map(json.loads, json_lines)
+    first, second, third, *_ = map(json.loads, json_lines)
     assert second["body"] == "=1+1 is two today"
     assert first["after"][-1] == first["compressed"]
     assert third["compressed"] is third["after"] is None
@@ -172,9 +171,9 @@ def test_a_file_is_compressed(run: Run, tmp_path: Path) -> None:
 def test_comments_of_a_file_in_their_contexts(run: Run, tmp_path: Path) -> None:
     """0 without a context; a file without the column, or a file and a day, are refused."""
     path, out = tmp_path / "comments.csv", tmp_path / "scored.jsonl"
-    path.write_text("text,context\nYou are on time.,The bus was late.\nYou are on time.,\n", encoding="utf-8")
-    assert run("score", "context-shift", path, "-o", out).code == 0
-    first, second = map(json.loads, out.read_text(encoding="utf-8").splitlines())
+    path.write_text("text,context\nYou are on time.,The bus was late.\nYou are on time.,\n,\n", encoding="utf-8")
+    run("score", "context-shift", path, "-o", out).check(0, "score: left out 1 as no_text")
+    first, second, _ = map(json.loads, out.read_text(encoding="utf-8").splitlines())
     assert 0 < first["context_shift"] <= 1
     assert second["context_shift"] == 0
     assert "context_shift|count:" in run("score", "context-shift", path).out
