@@ -173,7 +173,7 @@ def judge(
     from pipeline.tasks.judging import judge as work
     from pipeline.tasks.judging.modes import Plan
 
-    backgrounds = contexts or [None] * len(texts)
+    backgrounds = [None] * len(texts) if contexts is None else contexts
     if len(backgrounds) != len(texts):
         raise BadInput(f"contexts: expected {len(texts)}, as many as texts, found {len(backgrounds)}")
     rows = _build_rows(text=texts, context=backgrounds)
@@ -238,7 +238,8 @@ def overlap(
     from pipeline.metrics.overlap import scoring
     from pipeline.tasks.commenting.overlap import load_tokenizer
 
-    _check_texts(candidates=candidates, **{f"references[{index}]": texts for index, texts in enumerate(references)})
+    _check_texts(candidates=candidates, metrics=metrics)
+    _check_texts(**{f"references[{index}]": texts for index, texts in enumerate(references)})
     cut = load_tokenizer(tokenize)
     words = [[cut(text) for text in texts] for texts in references]
     rows = scoring.measure(metrics_of.build_metrics(metrics, words), [cut(text) for text in candidates], words, weights)
@@ -330,7 +331,7 @@ def agreement(labels: Sequence[Sequence[Any]]) -> dict[str, float]:
 
     from pipeline.metrics.labelling.agreement import measure
 
-    if not labels or len(labels[0]) < 2:
+    if not len(labels) or len(labels[0]) < 2:
         raise BadInput("labels: expected at least one item, with the labels of two raters or more")
     numbers: dict[Any, int] = {None: -1}
     for item, row in enumerate(labels):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import pipeline
@@ -35,6 +36,7 @@ def test_lists_that_do_not_fit_are_named() -> None:
     with pytest.raises(BadInput, match=r"labels\[1\]: expected 2 labels, None where one is missing, found 1"):
         pipeline.agreement([[1, "x"], [1]])
     text: Any = "a b"
+    answer: Any = {"score": 2}
     wrong: dict[str, Callable[[], object]] = {
         "hellinger, kl, kl_reversed": lambda: pipeline.ndd("a b", "a c", divergence="js"),
         "no lang 'fr'; there are en, zh": lambda: pipeline.ndd("a b", "a c", lang="fr"),
@@ -52,6 +54,9 @@ def test_lists_that_do_not_fit_are_named() -> None:
         r"groups\['c'\]: .* none blank": lambda: pipeline.rank({"c": [text, "\u200b"]}),
         r"texts\[0\]: expected a text, got NoneType": lambda: pipeline.tokenize([None]),  # type: ignore[list-item]
         "first: expected a list of texts, got str": lambda: pipeline.distance(text, text),
+        "metrics: expected a list of texts, got str": lambda: pipeline.overlap([text], [[text]], metrics="meteor"),
+        r"llm: .* such as '{\"score\": 2}', found dict": lambda: pipeline.judge([text], lambda *_: answer),
+        "contexts: expected 1, as many as texts, found 0": lambda: pipeline.judge([text], str, []),
         "labels: expected at least one item, with the labels of two": lambda: pipeline.agreement([[1]]),
         r"labels\[0\]: expected labels, .* found nan": lambda: pipeline.agreement([[1, np.nan]]),
     }
@@ -61,6 +66,13 @@ def test_lists_that_do_not_fit_are_named() -> None:
     assert pipeline.ndd("qwx", "zzp") == 0  # counts know neither
     assert pipeline.ndd("the soup is hot", "the soup is cold", divergence="kl") > 0.118  # by Hellinger's distance
     assert pipeline.agreement([[1, 1], ["x", "x"]]) == {"fleiss": 1.0, "krippendorff": 1.0}
+
+
+def test_arrays_and_series_are_lists() -> None:
+    """Arrays of numpy and series of polars are as good as lists."""
+    columns: Any = np.array([[1, 2], [1, 1]]), pl.Series(["a", "b"]), pl.Series(["c", "d"])
+    assert pipeline.agreement(columns[0]) == pipeline.agreement([[1, 2], [1, 1]])
+    assert pipeline.judge(columns[1], lambda _, question: f'{{"score": {"d" in question:d}}}', columns[2]) == [0, 1]
 
 
 def test_import_is_light() -> None:

@@ -165,7 +165,11 @@ def ask_function(function: Callable[[str, str], str]) -> Ask:
 
     def ask(requests: Sequence[Request]) -> Replies:
         texts = {request.key: [message["content"] for message in request.messages] for request in requests}
-        return {key: Answer(key, function(*pair), "import") for key, pair in texts.items()}, True
+        replies = {key: function(*pair) for key, pair in texts.items()}
+        if wrong := [reply for reply in replies.values() if not isinstance(reply, str)]:
+            expected = """the text of a JSON object, such as '{"score": 2}'"""
+            raise BadInput(f"llm: the function should answer with {expected}, found {type(wrong[0]).__name__}")
+        return {key: Answer(key, reply, "import") for key, reply in replies.items()}, True
 
     return ask
 
