@@ -87,6 +87,8 @@ def _split_rows(
         problem = f"no column {column['task_id']}; there are {list_names(names)}"
         raise BadInput(f"{path}: {problem}; name it by --map task_id=COLUMN, or the columns of raters by --columns")
     label_columns = [column["value"]] if is_long else [*reading.columns] or other_columns
+    if not is_sheet and not reading.columns:
+        left_out.record_note(f"{path}: each column is a rater: {list_names(label_columns)}; name others by --columns")
     for place, row in rows:
         task = row.get(column["task_id"], place)
         field = row.get(column["field"], column["value"] if is_long else "label")

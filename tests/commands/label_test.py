@@ -146,11 +146,12 @@ def test_agreement_of_any_file(run: Run, home: Path, tmp_path: Path) -> None:
     assert (row["n"], row["raters"], row["fleiss"]) == (30, 3, pytest.approx(0.0, abs=0.5))
     path.write_text("item,a,b,c,d,e\n1,low,low,mid,low,low\n2,mid,high,high,high,\n", encoding="utf-8")
     words = ("agreement", path, "--map", "task_id=item", "--level", "ordinal", "--values", "low,mid,high")
-    (row,) = run_json(run, *words)
+    (row,) = run_json(run, *words, "--columns", "a,b,c,d,e")
     assert (row["raters"], row["labels"], row["level"]) == (5, 9, "ordinal")
-    assert "label: Fleiss is over the 1 of 2 tasks with 5 labels" in run("label", *words).err
+    columns = "labels.csv: each column is a rater: a, b, c, d, e; name others by --columns"
+    run("label", *words).check(0, "label: Fleiss is over the 1 of 2 tasks with 5 labels", columns)
     path.write_text("task_id,a,b\n1,1.5,1.50\n2,9.0,2\n3,2.0,2\n", encoding="utf-8")  # numbers, however written
-    (row,) = run_json(run, "agreement", path, "--level", "ordinal", "--values", "1.50,2.0", "--missing", "9.0")
+    row = run_json(run, "agreement", path, "--level", "ordinal", "--values", "1.50,2.0", "--missing", "9.0")[0]
     assert (row["labels"], row["agreement"]) == (5, 1)
     assert "are for a file; name one" in run("label", "agreement", "--level", "nominal").err
     values = dict.fromkeys(schema.FIELDS, ("-1", "-1", "1")) | {"emotion": ("joy",) * 3}
