@@ -1,5 +1,6 @@
 """Commands about graded groups: models and people rank them, or choose the sentence that means the same."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -151,7 +152,9 @@ def choose(
     with track("choosing") as on_progress:
         answered = ranking.choose(rows, model, on_progress)
     if out:
-        files.write_table(answered, out)
+        is_flat = out.suffix.lower() in {".csv", ".tsv"}  # there a list is joined by blanks, and options have some
+        options = pl.Series([json.dumps(texts, ensure_ascii=False) for texts in answered["options"].to_list()])
+        files.write_table(answered.with_columns(options=options) if is_flat else answered, out)
     accuracy = ranking.measure_accuracy(answered)
     console.print_result(accuracy, accuracy.drop("by").row(0, named=True), as_json)
 

@@ -59,6 +59,9 @@ def test_choose(run: Run, model_dir: Path, tmp_path: Path) -> None:
     answers = pl.read_ndjson(out)
     assert answers["chosen"].to_list() == [1, 0, 0]
     assert answers["is_right"].to_list() == [True, True, False]
+    run("groups", "choose", "--questions", questions, "--model", model_dir, "--out", out.with_suffix(".csv")).check()
+    cells = pl.read_csv(out.with_suffix(".csv"))["options"].to_list()
+    assert [json.loads(cell) for cell in cells] == [row["options"] for row in rows]
 
 
 def test_the_shipped_model_on_shipped_groups(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
