@@ -169,8 +169,10 @@ def compress_items(rows: pl.DataFrame, system: str, job: Job, on_progress: OnPro
         sentences = part
         heads: list[tuple[int, ...]] | None = None
         if system == GOLD or system in measures.BASELINES:
-            labels = part["kept"].to_list() if system == GOLD else measures.BASELINES[system](part)
+            labels = part["kept"].to_list() if system == GOLD else measures.BASELINES[system](part, job.ratio)
             rounds, signature = [[int(not stays) for stays in sentence] for sentence in labels], system
+            if system in RIVALS and job.ratio is not None:
+                signature += f"|ratio:{job.ratio}"
         else:
             lm = masked_lm.load_model(job.ref, systems.choose_model_lang(lang), job.day)
             scorer, has_trees = systems.get_system(system)
@@ -183,8 +185,8 @@ def compress_items(rows: pl.DataFrame, system: str, job: Job, on_progress: OnPro
             if not sentences.height:
                 continue
             words = sentences["words"].to_list()
-            kept_ratio = round(sum(map(sum, sentences["kept"])) / sum(map(len, words)), 4)
-            search = Search(ratio=kept_ratio if job.ratio is None else job.ratio, spans=job.spans)
+            ratio = measures.measure_ratio(sentences) if job.ratio is None else job.ratio
+            search = Search(ratio=ratio, spans=job.spans)
             method = systems.Method(system=system, search=search, distance=job.distance)
             answers = systems.compress_sentences(words, method, lm, heads, on_progress)
             rounds, signature = [answer.rounds.tolist() for answer in answers], method.format_signature(lm)
@@ -194,9 +196,9 @@ def compress_items(rows: pl.DataFrame, system: str, job: Job, on_progress: OnPro
         if job.syntax and systems.get_system(system).has_trees:
             raise BadInput(f"{job.syntax}: no tree of any of the {rows.height} sentences; are its words the same?")
         return empty("compressions")
-    ratio = (pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()).round(DECIMALS)
+    kept_ratio = (pl.col("rounds").list.count_matches(0) / pl.col("rounds").list.len()).round(DECIMALS)
     constants = {"system": pl.lit(system), "source": pl.lit(job.source), "day": pl.lit(parse_day(job.day))}
-    compressions = pl.concat(parts).with_columns(pl.col("lang").fill_null("und"), ratio=ratio, **constants)
+    compressions = pl.concat(parts).with_columns(pl.col("lang").fill_null("und"), ratio=kept_ratio, **constants)
     return compressions.select(TABLES["compressions"].schema.column_names())
 
 

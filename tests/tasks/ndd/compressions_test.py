@@ -95,6 +95,18 @@ def test_sentences_without_a_tree_are_left_out_of_subtrees_alone(data_file: Path
     assert compress("ndd", data_file, source="other").height == 10
 
 
+def test_systems_and_baselines_keep_as_many_words(tmp_path: Path) -> None:
+    """Half of five words is two for both; a given ratio is also that of the baselines, and in their signature."""
+    items = [{"words": [*"abcde"], "kept": [place < 2 + number % 2 for place in range(5)]} for number in range(8)]
+    path = tmp_path / "five.jsonl"
+    path.write_text("".join(f"{json.dumps(item)}\n" for item in items), encoding="utf-8")
+    for ratio, expected in ((None, 0.4), (0.2, 0.2)):
+        for system in ("fast_ndd", "head", "tail", "random"):
+            rows = compress(system, path, ratio=ratio)
+            assert set(rows["ratio"]) == {expected}
+            assert ("|ratio:0.2" in rows["signature"][0]) == (ratio == 0.2)
+
+
 def test_a_ratio_of_ones_own(data_file: Path) -> None:
     """A ratio applies to each language and is in the signature; progress counts sentences."""
     progress: list[int] = []
