@@ -65,6 +65,8 @@ def evaluate(
     """
     evaluations = scorer.evaluate(scorer.read(data, target), target, model)
     console.print_result(scorer.summarize(evaluations), {"numbers": evaluations.to_dicts()}, as_json)
+    if not evaluations.height:
+        console.report("not measured: no comment is in the test part")
 
 
 def score(

@@ -167,8 +167,22 @@ def test_a_scorer_of_a_file(run: Run, tmp_path: Path) -> None:
     scores = run("score", "quality", texts, "--model", tmp_path / "scorer", "--json")
     assert 1 <= scores.check(0, "score: left out 1 as no_text").rows[0]["quality"] <= 5
     assert scores.rows[1]["quality"] is None
-    assert "spearman" in run("evaluate", "quality", "--data", path, "--model", tmp_path / "scorer").out
+    part = write_file(tmp_path / "part.csv", "\n".join(path.read_text().splitlines()[:41]))
+    for data, note in ((path, ""), (part, "there is no record of what it learned from")):
+        assert "spearman" in run("evaluate", "quality", "--data", data, "--model", tmp_path / "scorer").check(0, note).out
     assert run("train", "quality", "--data", path).code == 2
+
+
+def test_a_scorer_is_measured_on_what_it_did_not_learn_from(run: Run, home: Path, tables: Path) -> None:
+    """Of a part of its own data nothing is left to measure, which is said; a model below the home has a record."""
+    lines = [f"{'好' * (n % 5 + 1)}第{n}条,{n % 5 + 1},a{n // 6}" for n in range(300)]
+    path = write_file(home / "graded.csv", "\n".join(["text,grade,article_id", *lines]))
+    run(
+        "train", "quality", "--data", path, "-o", home / "scorer", *set_numbers(has_embedding="false", buckets=256)
+    ).check()
+    path.write_text("\n".join(["text,grade,article_id", *lines[:40]]), encoding="utf-8")
+    result = run("evaluate", "quality", "--data", path, "--model", home / "scorer", "--json").check(0, "not measured")
+    assert result.json["numbers"] == []
 
 
 def test_published_grades(run: Run, tables: Path, tmp_path: Path) -> None:

@@ -203,10 +203,10 @@ def score_day(day: str, kind: str = "quality", ref: str | None = None, run_id: s
 
 
 def evaluate(rows: pl.DataFrame, kind: str, ref: str | None = None) -> pl.DataFrame:
-    """Evaluate a scorer on comments; comments of another data set than its own are all test."""
+    """Evaluate a scorer on comments; of another data set than its own all are test that it did not learn from."""
     model = load_model(kind, ref)
     if model_registry.hash_rows(rows.select(_ROWS)) != model.config.get("data_hash"):
-        rows = rows.with_columns(split=pl.lit("test"))
+        rows = model_registry.split_seen(rows, "text", model.model_id)
     return measure(rows, kind, model.build(_load_scorer))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline import __version__, logs, settings, warehouse
+from pipeline import __version__, left_out, logs, settings, warehouse
 from pipeline.collect.clean import hash_text
 from pipeline.errors import BadInput, Missing
 from pipeline.slices import parse_day
@@ -170,15 +170,21 @@ def _judge(trained: TrainedModel, model_id: str, day: str, *, promote: bool) -> 
 
 def mark_unseen(texts: pl.Series, model_id: str) -> pl.Series:
     """Mark the texts whose labels a model did not learn from, as far as `training_texts` shows: [n]."""
+    return ~hash_text(texts).is_in(_read_labelled(model_id).implode())
+
+
+def _read_labelled(model_id: str) -> pl.Series:
     if not settings.has_catalog():
-        return texts.is_not_null()
+        return pl.Series(dtype=pl.String)
     rows = warehouse.scan("training_texts", pl.col("model_id") == model_id).collect()
-    hashes = rows.filter(pl.col("is_labelled").fill_null(value=True))["text_hash"]
-    return ~hash_text(texts).is_in(hashes.implode())
+    return rows.filter(pl.col("is_labelled").fill_null(value=True))["text_hash"]
 
 
 def split_seen(rows: pl.DataFrame, column: str, model_id: str) -> pl.DataFrame:
     """Give the split `train` to rows whose text a model learned from with its label, and `test` to the others."""
+    if _read_labelled(model_id).is_empty():
+        reason = "there is no record of what it learned from, as of a model outside the home; such rows count as test"
+        left_out.record_note(f"model {model_id[:12]}: {reason}")
     is_unseen = mark_unseen(rows[column], model_id)
     return rows.with_columns(split=pl.when(is_unseen).then(pl.lit("test")).otherwise(pl.lit("train")))
 
