@@ -169,7 +169,8 @@ def test_a_scorer_of_a_file(run: Run, tmp_path: Path) -> None:
     assert scores.rows[1]["quality"] is None
     part = write_file(tmp_path / "part.csv", "\n".join(path.read_text().splitlines()[:41]))
     for data, note in ((path, ""), (part, "there is no record of what it learned from")):
-        assert "spearman" in run("evaluate", "quality", "--data", data, "--model", tmp_path / "scorer").check(0, note).out
+        result = run("evaluate", "quality", "--data", data, "--model", tmp_path / "scorer")
+        assert "spearman" in result.check(0, note).out
     assert run("train", "quality", "--data", path).code == 2
 
 
