@@ -59,6 +59,7 @@ ADVICE = {
     "three_values": "three raters gave three values; answer `again` or `delete`",
     "too_few_raters": "three raters have to finish the task first",
     "unclosed_quote": "the file may be cut off; close the quote and import the file again",
+    "unjudged": "an answer is blank, or the file lacks the pair",
     "unknown_comment": "no comment has these ids and this day; export the ids again from `undertone browse`",
     "unknown_item": "check item_id against the file that the raters were given",
     "unknown_task": "check task_id against the tasks that the raters were given",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from pipeline import left_out
 from pipeline.errors import BadInput
 from pipeline.examples.splits import SEED
 from pipeline.io.fields import check_field
@@ -66,6 +67,8 @@ def read_judgements(path: Path, key: Path) -> pl.DataFrame:
         is_positive = _get_text(key_rows[item], "kind") == "positive"
         is_appropriate = None if None in verdicts else verdicts == [is_positive, True]
         rows.append((_get_text(key_rows[item], "source"), is_appropriate))
+    unjudged_count = len(key_rows) - sum(is_appropriate is not None for _, is_appropriate in rows)
+    left_out.record_rows("judge", {"unjudged": unjudged_count}, path.name)
     return pl.DataFrame(rows, schema={"source": pl.String, "appropriate": pl.Boolean}, orient="row")
 
 

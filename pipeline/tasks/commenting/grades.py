@@ -172,8 +172,8 @@ def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
     rows, ids = [], ("thread_id", "comment_id")
     for number, row in number_rows(path):
         grade = parse_number(row, "grade", f"{path}, row {number}", (LOW, HIGH), *ids)
-        source, rater = row.get("source") or None, row.get("rater_id") or "unnamed"
-        rows.append((source and str(source), *(str(row[name]) for name in ids), str(rater), grade))
+        source, rater = (None if (value := row.get(name)) is None else str(value) for name in ("source", "rater_id"))
+        rows.append((source or None, *(str(row[name]) for name in ids), rater or "unnamed", grade))
     grades = pl.DataFrame(rows, schema=[*COMMENT, "rater_id", "grade"], orient="row")
     comments = warehouse.scan("comments").select(COMMENT).unique().collect()
     if (repeated := grades.filter(pl.struct(*COMMENT, "rater_id").is_duplicated())).height:
@@ -203,7 +203,7 @@ def parse_number(row: Mapping[str, Any], name: str, place: str, limits: tuple[fl
             raise BadInput(f"{place}, field {field!r}: expected a value, found none")
     low, high = limits
     try:
-        value = float(row[name])
+        value = math.nan if isinstance(row[name], bool) else float(row[name])
     except (TypeError, ValueError):
         value = math.nan
     if not low <= value <= high:

@@ -72,13 +72,20 @@ def collect(
 
 
 def flag(subtask: str, run_id: str = "cli") -> tuple[pl.DataFrame, quality_control.Selection]:
-    """Write the flags of valid answers to `cloze_items`; return `quality_control.measure_noise` and `select`."""
+    """Write the flags of valid answers to `cloze_items`; return `quality_control.measure_noise` and `select`.
+
+    Where people answered, simulated raters do not count.
+    """
     tasks, name = read_tasks(subtask), get_project(subtask).name
     items = readers.read_all_items(subtask)
     items = items.join(tasks.select("item_id"), on="item_id", how="semi", maintain_order="left")
-    labels = projects.read_labels(name).join(tasks.select("task_id"), on="task_id", how="semi")
-    answers = questionnaire.build_answers(labels, tasks)
+    labels = projects.read_labels(name).join(tasks.select("task_id", "item_id"), on="task_id")
+    labels, simulated_labels = projects.prefer_people(labels)
+    answers = questionnaire.build_answers(labels.drop("item_id"), tasks)
     selection = quality_control.select(answers, items)
+    row_key = pl.format("{}/{}", "item_id", "rater_id")
+    simulated_answers = simulated_labels.select(reason=pl.lit(simulated.TOOL), row_key=row_key).unique()
+    selection = selection._replace(dropped=pl.concat([selection.dropped, simulated_answers]))
     noise = quality_control.measure_noise(selection.answers, answers, items)
     flags = noise.select("item_id", *_FLAGS).lazy()
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline import left_out
 from pipeline.errors import BadInput
 from pipeline.examples.impscore.quality import PUBLISHED, rate_sources, read_judgements, sample
 from pipeline.examples.sources import SOURCES
@@ -78,6 +79,7 @@ def test_a_judges_file(tmp_path: Path) -> None:
     path = text(tmp_path / "judge.csv", f"{ANSWERS}\n1,1,1\n2,0,Yes\n3,no,1\n4,1,TRUE\n5, ,1\n")
     assert read_judgements(path, key).rows() == [("a", True), ("a", True), ("b", False), ("b", False), ("b", None)]
     assert read_judgements(text(path, f"{ANSWERS}\n2,0,0\n"), key).rows() == [("a", False)]
+    assert [(row["reason"], row["row_count"]) for row in left_out.summarise()["dropped"]] == [("unjudged", 4)]
     with pytest.raises(BadInput, match="row 2: field 'kind' should be positive or negative, found None"):
         read_judgements(path, path)  # no key
 

@@ -96,7 +96,16 @@ def test_bad_grades_are_refused(sample_corpus: Path, tmp_path: Path) -> None:
         path.write_text(f"thread_id,comment_id,grade\n{lines}\n", encoding="utf-8")
         with pytest.raises(BadInput, match=message):
             grades.import_grades(path, name)
+    path = path.with_suffix(".jsonl")
+    row = {"thread_id": "a01", "comment_id": "a01-01", "grade": True}
+    path.write_text(json.dumps(row), encoding="utf-8")
+    with pytest.raises(BadInput, match="expected a number from 1 to 5, found True"):
+        grades.import_grades(path, "imported")
     assert warehouse.get_snapshot_id("comment_grades") is None
+    rows = ({**row, "grade": 4, "rater_id": rater} for rater in (0, None))
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    grades.import_grades(path, "imported")
+    assert warehouse.scan("comment_grades").collect()["raters"].to_list() == [["0", "unnamed"]]
 
 
 def edit_article(sample_corpus: Path) -> str:

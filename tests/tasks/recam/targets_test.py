@@ -208,6 +208,12 @@ def test_flags_of_raters_keep_items_from_readers(proposed: Stock) -> None:
     assert readers.read_all_items(FIRST).equals(flagged)
     run = warehouse.scan("runs", pl.col("step") == ratings.STEP).collect().row(0, named=True)
     assert (run["kept_count"], run["dropped_count"]) == (noise["n"].sum(), selection.dropped.height)
+    labels = warehouse.scan("labels").collect()
+    by_people = labels.filter(rater_id="simulated_1").with_columns(rater_id=pl.lit("anna"), tool=pl.lit("file"))
+    warehouse.overwrite("labels", {"project": f"cloze_{FIRST}"}, pl.concat([labels, by_people]))
+    _, selection = ratings.flag(FIRST)
+    assert selection.raters["rater_id"].to_list() == ["anna"]
+    assert selection.dropped.filter(reason="simulated").height == 4 * count  # simulated raters
 
 
 def test_what_is_missing(tables: Path, tmp_path: Path) -> None:
