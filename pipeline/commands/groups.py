@@ -152,9 +152,11 @@ def choose(
     with track("choosing") as on_progress:
         answered = ranking.choose(rows, model, on_progress)
     if out:
-        is_flat = out.suffix.lower() in {".csv", ".tsv"}  # there a list is joined by blanks, and options have some
-        options = pl.Series([json.dumps(texts, ensure_ascii=False) for texts in answered["options"].to_list()])
-        files.write_table(answered.with_columns(options=options) if is_flat else answered, out)
+        table = answered
+        if out.suffix.lower() in {".csv", ".tsv"}:  # there a list is joined by blanks, and options have some
+            options = [json.dumps(texts, ensure_ascii=False) for texts in answered["options"].to_list()]
+            table = answered.with_columns(options=pl.Series(options, dtype=pl.String))
+        files.write_table(table, out)
     accuracy = ranking.measure_accuracy(answered)
     console.print_result(accuracy, accuracy.drop("by").row(0, named=True), as_json)
 

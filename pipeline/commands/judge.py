@@ -67,7 +67,7 @@ def judge(
     plan = Plan(rubric, mode, repeats, comparisons, rounds, seed)
     if file:
         table, rows = files.read_comments(file, text_column, limit)
-        left_out.record_rows("judge", {"no_text": int(rows["text"].fill_null("").str.contains(BLANK).sum())}, "file")
+        left_out.record_rows("judge", {"no_text": int(rows["text"].fill_null("").str.contains(BLANK).sum())}, str(file))
         table = drop_earlier_scores(table, plan.metric, plan.columns)
     else:
         rows = work.sample_comments(day or today(), days, limit or work.SAMPLE)

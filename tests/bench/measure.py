@@ -58,5 +58,4 @@ def run_apart(call: str, **settings: str) -> Any:
 
 def peak_memory() -> float:
     """Most memory this process has held, MB. `ru_maxrss` is never less than that of the process that started it."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+    return int(Path("/proc/self/status").read_text(encoding="ascii").partition("VmHWM:")[2].split()[0]) / 1024

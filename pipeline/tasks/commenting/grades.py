@@ -172,7 +172,7 @@ def import_grades(path: Path, name: str, run_id: str = "cli") -> int:
     rows, ids = [], ("thread_id", "comment_id")
     for number, row in number_rows(path):
         grade = parse_number(row, "grade", f"{path}, row {number}", (LOW, HIGH), *ids)
-        source, rater = (None if (value := row.get(name)) is None else str(value) for name in ("source", "rater_id"))
+        source, rater = ("" if row.get(field) is None else str(row[field]) for field in ("source", "rater_id"))
         rows.append((source or None, *(str(row[name]) for name in ids), rater or "unnamed", grade))
     grades = pl.DataFrame(rows, schema=[*COMMENT, "rater_id", "grade"], orient="row")
     comments = warehouse.scan("comments").select(COMMENT).unique().collect()

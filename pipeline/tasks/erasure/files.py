@@ -106,7 +106,10 @@ _DAMAGED = (*_BROKEN, ValueError, LookupError, EOFError, RuntimeError)  # the la
 
 
 def clean_file(path: Path, targets: Targets, *, is_hit: bool = True, is_dry: bool = False) -> int:
-    """Remove the erased records from a file, or the file if it `is_hit` and no record has it; return their count."""
+    """Remove the erased records from a file, or the file if it `is_hit` and no record has it; return their count.
+
+    If it `is_dry`, they are only counted.
+    """
     content, count = None, 1
     try:
         if cleaner := _CLEANERS.get(path.suffix.lower()):
@@ -118,9 +121,11 @@ def clean_file(path: Path, targets: Targets, *, is_hit: bool = True, is_dry: boo
     content = content if count else None
     if content is None and not is_hit:
         return 0
-    if content is None and not is_dry:
+    if is_dry:
+        return max(count, 1)
+    if content is None:
         path.unlink(missing_ok=True)  # the hit may be outside all records, such as beside the cells of a sheet
-    elif content is not None and not is_dry:
+    else:
         with replace_file(path) as draft:
             draft.write_bytes(content)
     return max(count, 1)
@@ -378,7 +383,7 @@ def _list_keys(database: sqlite3.Connection, table: str) -> list[str]:
     tables = database.execute("select wr from pragma_table_list where schema = 'main' and name = ?", [table])
     if tables.fetchone() == (1,):
         return [name for name, place in columns if place]
-    names = [name for name, _ in columns]  # one that is called as the row number hides it
+    names = [name for name, _ in columns]  # a column with the name of the row number hides it
     return [alias for alias in ("_rowid_", "rowid", "oid") if alias not in names][:1] or names
 
 

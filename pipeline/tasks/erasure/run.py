@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
     removed_paths: list[str]  # removed files, and removed folders of models
     report_days: list[str]  # days whose report was removed and should be written again
     unreadable_paths: list[str]  # files that the search could not read; a person must check them
-    is_unmatched: bool  # something of a user id was erased, but no comment or article: the key may be another
+    is_unmatched: bool  # files had a user id, but no row of a table has its pseudonym: the key may be another
 
 
 Count = tuple[int, int]  # rows, files
@@ -110,7 +110,7 @@ def forget(
             log.warning("encrypted, damaged, or too large unpacked; check these files by hand: %s", unreadable_paths)
         report_days = sorted(page[1] for path in erasure.removed_paths if (page := _PAGE.fullmatch(path)))
         stores = {*receipts["store"]}
-        is_unmatched = bool(checked.user_ids and stores) and stores.isdisjoint({"comments", "articles"})
+        is_unmatched = bool(checked.user_ids and stores) and stores.isdisjoint(TABLES)
         lists = (erasure.removed_paths, report_days, unreadable_paths)
         return Outcome(receipts, model_rows, problems, *lists, is_unmatched)
 

@@ -1,6 +1,6 @@
 """Graded groups and choice questions to people, and their answers to numbers (ImpScore, section 6; IMP-34, IMP-38)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -101,13 +101,18 @@ def load_answers(kind: str, items: pl.DataFrame, run_id: str | None = None) -> p
     if run_id is not None:
         dropped = projects.list_dropped(dropped, simulated_labels, "task_id", "rater_id", "field")
         projects.record_step(project.name, STEP, answers.height, dropped, run_id)
-    sets: list[set[str]] = []  # of items; raters who share one are of one set
-    for (item_ids,) in answers.group_by("rater").agg("item_id").select("item_id").iter_rows():
-        overlapping = [ids for ids in sets if not ids.isdisjoint(item_ids)]
-        sets = [ids for ids in sets if ids.isdisjoint(item_ids)] + [{*item_ids}.union(*overlapping)]
-    numbers = {item_id: number for number, ids in enumerate(sorted(sets, key=min), 1) for item_id in ids}
+    numbers = _number_sets(answers.group_by("rater").agg("item_id")["item_id"].to_list())
     answers = answers.with_columns(set=pl.col("item_id").replace_strict(numbers, return_dtype=pl.Int64))
     return answers.sort("set", "rater", "item_id", "grade")
+
+
+def _number_sets(rater_items: Iterable[list[str]]) -> dict[str, int]:
+    """Number the sets of items from 1, in the order of their first items; raters who share an item are of one set."""
+    sets: list[set[str]] = []
+    for item_ids in rater_items:
+        overlapping = [ids for ids in sets if not ids.isdisjoint(item_ids)]
+        sets = [ids for ids in sets if ids not in overlapping] + [{*item_ids}.union(*overlapping)]
+    return {item_id: number for number, ids in enumerate(sorted(sets, key=min), 1) for item_id in ids}
 
 
 def load_orders(items: pl.DataFrame) -> pl.DataFrame:
@@ -118,7 +123,8 @@ def load_orders(items: pl.DataFrame) -> pl.DataFrame:
     if partial_count := orders.filter(~is_whole)["group"].n_unique():
         note = "left out of the agreement, as not all raters of the set ranked them, groups"
         left_out.record_note(note, partial_count)
-    orders = orders.filter(is_whole)
+    if not (orders := orders.filter(is_whole)).height:
+        raise Missing("no group was ranked by all raters of its set: their agreement needs one")
     return orders if orders["set"].n_unique() > 1 else orders.drop("set")
 
 

@@ -203,8 +203,8 @@ def add_labels(
 
     Of two labels by one rater for one field the later counts, and without times the new one. After an adjudicator has
     answered a task, its three labels are final: later labels of that round would change the basis of the decision.
-    Other people's labels are late once enough people have answered.
-    `dropped` has both, with the rows that the tool skipped (`skipped`: reason, row_key).
+    Labels by other people are late once enough people have answered. `dropped` has all of these, with the rows that the
+    tool skipped (`skipped`: reason, row_key).
     """
     changes: dict[str, Any] = {}
 
@@ -213,14 +213,15 @@ def add_labels(
         fresh = rows.select(current.columns).join(current, on=current.columns, how="anti", nulls_equal=True)
         counted = stages.decide(current["task_id"], current).labels
         final = counted.filter(stage=2).select("task_id", "round", stage=pl.lit(1, pl.Int64))
-        after = fresh.join(final, on=final.columns, how="semi")
+        after_adjudication = fresh.join(final, on=final.columns, how="semi")
         fresh = fresh.join(final, on=final.columns, how="anti")
         late = stages.find_late(counted, fresh)
         fresh = fresh.join(late, on=stages.KEY, how="anti")
         replaced = projects.find_replaced(current, fresh)
         labels, repeated = stages.drop_repeats(pl.concat([current.join(replaced, on=stages.KEY, how="anti"), fresh]))
         superseded = (current.join(replaced, on=stages.KEY, how="semi"), repeated.filter(reason="superseded"))
-        reasons = (("after_adjudication", after), ("late", late), *(("superseded", frame) for frame in superseded))
+        reasons = [("after_adjudication", after_adjudication), ("late", late)]
+        reasons += [("superseded", frame) for frame in superseded]
         changes["dropped"] = pl.concat(frame.select(reason=pl.lit(name), row_key=_ROW) for name, frame in reasons)
         changes["is_same"] = not fresh.height and not replaced.height
         return labels.with_columns(project=pl.lit(project)).select(empty("labels").columns)

@@ -182,10 +182,10 @@ def _read_labelled(model_id: str) -> pl.Series:
 
 def split_seen(rows: pl.DataFrame, column: str, model_id: str) -> pl.DataFrame:
     """Give the split `train` to rows whose text a model learned from with its label, and `test` to the others."""
-    if _read_labelled(model_id).is_empty():
+    is_unseen = mark_unseen(rows[column], model_id)
+    if is_unseen.all() and _read_labelled(model_id).is_empty():
         reason = "there is no record of what it learned from, as of a model outside the home; such rows count as test"
         left_out.record_note(f"model {model_id[:12]}: {reason}")
-    is_unseen = mark_unseen(rows[column], model_id)
     return rows.with_columns(split=pl.when(is_unseen).then(pl.lit("test")).otherwise(pl.lit("train")))
 
 

@@ -134,9 +134,9 @@ def _read_labelled(path: Path, columns: tuple[str, str]) -> Benchmark:
             raise BadInput(f"{path}, row {number}: expected the fields {expected}, found {row!s:.80}; see --columns")
         cells.append((str(row[text] or "").strip(), level))
     rows = pl.DataFrame(cells, schema={"text": pl.String, "level": pl.Int64}, orient="row")
-    filled = rows.filter(~pl.col("text").str.contains(BLANK))
-    left_out.record_rows("validate", {"no_text": rows.height - filled.height}, path.name)
-    rows = filled
+    is_blank = pl.col("text").str.contains(BLANK)
+    left_out.record_rows("validate", {"no_text": rows.filter(is_blank).height}, path.name)
+    rows = rows.filter(~is_blank)
     if rows["level"].n_unique() < 2:
         raise BadInput(f"{path}, field {label!r}: expected texts labelled 0 and texts labelled 1, found one kind")
     rows = rows.with_columns(group=pl.Series(cluster_near_duplicates(rows["text"])), item=pl.lit(0))

@@ -1,6 +1,7 @@
 """Graded groups and choice questions to people and back (ImpScore, section 6; IMP-34, IMP-38)."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -59,10 +60,8 @@ def test_two_sets_of_five_people(items: pl.DataFrame, model: str, tmp_path: Path
     assert (tmp_path / "hiring.md").is_file()
     paths = [fill_in(tmp_path, name, items, is_reversed=name == "p2") for name in PEOPLE]
     (tmp_path / "model.csv").write_text(paths[0].read_text().replace("p0", "model"))
-    for call in (
-        lambda: user_study.export("ranking", items, tmp_path, ["model"]),
-        lambda: collect("ranking", items, [tmp_path / "model.csv"]),
-    ):
+    export = partial(user_study.export, "ranking", items, tmp_path, ["model"])
+    for call in (export, partial(collect, "ranking", items, [tmp_path / "model.csv"])):
         with pytest.raises(BadInput, match="rater 'model': the model has this name in the results"):
             call()
     assert collect("ranking", items, paths) == collect("ranking", items, paths) == 10 * 5 * 5
@@ -87,8 +86,8 @@ def test_two_sets_of_five_people(items: pl.DataFrame, model: str, tmp_path: Path
     assert run.select("kept_count", "dropped_count").rows() == [(250, 0)]
 
 
-def test_one_who_left_an_item_out_stays_in_the_set(items: pl.DataFrame, model: str, tmp_path: Path) -> None:
-    """Raters who share an item are one set; their agreement is over the groups that all of them ranked."""
+def test_a_set(items: pl.DataFrame, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raters who share an item are one set; their agreement is over the groups that all of them ranked, if any."""
     user_study.select("ranking", items, sample.DAY, 3)
     user_study.export("ranking", items, tmp_path, PEOPLE[:3])
     paths = [fill_in(tmp_path, name, items) for name in PEOPLE[:3]]
@@ -100,6 +99,11 @@ def test_one_who_left_an_item_out_stays_in_the_set(items: pl.DataFrame, model: s
     concordance = rank.measure_agreement(items, user_study.load_orders(items), model)["concordance"]
     assert concordance.select("raters", "groups", "kendall_w").rows() == [(3, 2, 1.0)]
     assert "left out of the agreement, as not all raters of the set ranked them, groups: 1" in left_out.list_lines()
+    is_first = pl.col("item_id") == items["group"][0]
+    answers = user_study.load_answers("ranking", items).filter((pl.col("rater") == "p0") == is_first)
+    monkeypatch.setattr(user_study, "load_answers", lambda _, __: answers)
+    with pytest.raises(Missing, match="no group was ranked by all raters of its set"):
+        user_study.load_orders(items)
 
 
 def test_meanings_are_counted(items: pl.DataFrame, model: str, tmp_path: Path) -> None:

@@ -126,8 +126,7 @@ def test_who_comes_later_without_a_time_is_late(project: str) -> None:
         csd.add_labels(project, answers.with_columns(rater_id=pl.lit(rater), value=pl.lit(value)))
     csd.write_annotations(project)
     assert read_table("annotations").filter(field="subtext")["value"].to_list() == ["1"] * 3
-    dropped = read_table("dropped").filter(step="labels_in")
-    assert dropped.group_by("reason").len().rows() == [("late", 2 * 3 * 8 + 3)]
+    assert read_table("dropped").filter(step="labels_in").group_by("reason").len().rows() == [("late", 2 * 3 * 8 + 3)]
 
 
 def test_of_labels_with_times_the_later_counts(project: str) -> None:
