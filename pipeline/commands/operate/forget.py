@@ -85,8 +85,10 @@ def forget(
         console.report(note)
     for model in models:
         _print_model(model)
-    ending = ", nothing is left" if verify else ", not verified"
-    console.report(f"receipt {erasure_id}{f', but no comment was of it{advice}' if outcome.is_unmatched else ending}")
+    ending = "nothing is left" if verify else "not verified"
+    if outcome.is_unmatched:
+        ending = f"but no comment has such a user id{advice}"
+    console.report(f"receipt {erasure_id}, {ending}")
     raise Exit(int(bool(outcome.problems) or outcome.is_unmatched))
 
 

@@ -42,7 +42,7 @@ def test_a_user_id_under_another_key(run: Run, tables: Path, monkeypatch: pytest
     inbox = settings.inbox() / "solo" / f"{DAY}"
     inbox.mkdir(parents=True)
     content = f"text,comment_id,thread_id,user\n{SAID},a1,t1,ann\n{SAID},a2,t2,victim-77\nlol,a3,t3,victim-77\n"
-    for key, code, ending in (("another", 1, "but no comment was of it; a user id is"), ("key", 0, "nothing is left")):
+    for key, code, ending in (("another", 1, "no comment has such a user id; a user"), ("key", 0, "nothing is left")):
         (inbox / "c.csv").write_text(content)
         monkeypatch.setenv("UNDERTONE_USER_KEY", "key")
         run("collect", "--day", f"{DAY}", "--source", "solo").check()
